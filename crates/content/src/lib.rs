@@ -24,6 +24,6 @@ pub use bytes::{Digest, DigestTag, PAGE_BYTES, PageBytes, VolumeKey};
 pub use census::{Census, Ledger, NoCensus, ValueLedger};
 pub use dedup::{Dedup, DedupOptions};
 pub use delta::{Encoder, NoEncoder};
-pub use history::{History, HistoryOptions, NO_OBJECT, PURGED, TooOld, Version};
+pub use history::{History, HistoryOptions, PURGED, TooOld, Version};
 pub use page::{Content, PageTag};
 pub use similar::{SimilarIndex, Sketch};

@@ -2,7 +2,8 @@
 //! chunks of the log, long tails, closed gaps, thousands of kept entries.
 
 use flashlore_content::history::{Schedule, Tier};
-use flashlore_content::{History, HistoryOptions, NO_OBJECT, Version};
+use flashlore_content::{History, HistoryOptions, Version};
+use flashlore_flash::{Lpn, ObjectId};
 use flashlore_oracle::history::{HistoryModel, PURGED};
 
 const PAGES: u64 = 1500;
@@ -28,19 +29,19 @@ fn expected(version: Option<Option<Option<u32>>>) -> Option<Version> {
         None => Version::Current,
         Some(None) => Version::Nothing,
         Some(Some(PURGED)) => Version::Purged,
-        Some(Some(object)) => Version::Object(object),
+        Some(Some(object)) => Version::Object(ObjectId(object)),
     })
 }
 
 fn compare(history: &History, model: &HistoryModel, numbers: &mut Numbers, now: u64) {
     history.check().unwrap();
     assert_eq!(history.len(), model.len());
-    let mut objects: Vec<u32> = history.objects().collect();
+    let mut objects: Vec<u32> = history.objects().map(|object| object.0).collect();
     objects.sort_unstable();
     assert_eq!(objects, model.objects());
     for _ in 0..3000 {
         let (lpn, instant) = (numbers.below(PAGES), numbers.below(now + 10));
-        let version = history.at(lpn as u32, instant).ok();
+        let version = history.at(Lpn(lpn as u32), instant).ok();
         assert_eq!(
             version,
             expected(model.at(lpn as usize, instant)),
@@ -50,7 +51,7 @@ fn compare(history: &History, model: &HistoryModel, numbers: &mut Numbers, now: 
     let window = [history.oldest(), now - (now - history.oldest()) / 2];
     for instant in history.pinned().chain(window) {
         let mut pages = Vec::new();
-        let tell = |lpn, version| pages.push((lpn, version));
+        let tell = |lpn: Lpn, version| pages.push((lpn.0, version));
         history.changed_since(instant, tell).unwrap();
         pages.sort_unstable_by_key(|&(lpn, _)| lpn);
         let changed = model.changed_since(instant).unwrap().into_iter();
@@ -69,7 +70,7 @@ fn between_rounds(history: &mut History, model: &mut HistoryModel, now: u64) {
     history.advance(now - 12_000.min(now), &mut |object| gone.push(object));
     expected.extend(model.advance(now - 12_000.min(now)));
     if round.is_multiple_of(5) {
-        history.purge(0..1400, &mut |object| gone.push(object));
+        history.purge(Lpn(0)..Lpn(1400), &mut |object| gone.push(object));
         expected.extend(model.purge(0..1400));
     }
     if round.is_multiple_of(4) {
@@ -81,6 +82,7 @@ fn between_rounds(history: &mut History, model: &mut HistoryModel, now: u64) {
         assert!(history.delete_snapshot(second, &mut |object| gone.push(object)));
         expected.extend(model.delete_snapshot(second).unwrap());
     }
+    let mut gone: Vec<u32> = gone.into_iter().map(|object: ObjectId| object.0).collect();
     gone.sort_unstable();
     expected.sort_unstable();
     assert_eq!(gone, expected, "references given up at {now}");
@@ -105,7 +107,7 @@ fn run(queue: u64) {
         let stamp = (now - ago).max(model.written(lpn as usize));
         let object = (numbers.below(20) > 0).then_some(now as u32);
         let old = model.write(lpn as usize, object, stamp);
-        history.record(lpn as u32, old.unwrap_or(NO_OBJECT), stamp);
+        history.record(Lpn(lpn as u32), old.map_or(ObjectId::NONE, ObjectId), stamp);
         if now.is_multiple_of(ROUND) {
             between_rounds(&mut history, &mut model, now);
             compare(&history, &model, &mut numbers, now);

@@ -3,13 +3,16 @@
 //! All addresses are dense numbers over the whole device. A physical address counts *mapping
 //! units* (4 KiB); a flash page holds one or several of them and is programmed at once.
 
+use std::fmt;
+use std::ops::{Add, Range};
+
 /// Simulated time in nanoseconds since the start of a run.
 pub type Time = u64;
 
 macro_rules! index {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(pub u32);
 
         impl $name {
@@ -17,6 +20,19 @@ macro_rules! index {
             #[inline(always)]
             pub fn index(self) -> usize {
                 self.0 as usize
+            }
+        }
+
+        impl From<$name> for u64 {
+            #[inline(always)]
+            fn from(index: $name) -> u64 {
+                index.0.into()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
             }
         }
     };
@@ -47,6 +63,26 @@ index!(
     ChannelId
 );
 index!(
+    /// A logical page: what the host addresses, 4 KiB each.
+    Lpn
+);
+index!(
+    /// An object: one stored value, which any number of logical pages may share.
+    ObjectId
+);
+index!(
+    /// A packed page: one that holds encoded values.
+    PackId
+);
+index!(
+    /// A translation page, or a page of its journal.
+    MapPageId
+);
+index!(
+    /// A table of the history.
+    TableId
+);
+index!(
     /// What the caller calls an operation; it comes back with the completion.
     Tag
 );
@@ -54,6 +90,56 @@ index!(
 impl Tag {
     /// Nobody waits for the operation.
     pub const NONE: Tag = Tag(u32::MAX);
+}
+
+impl Lpn {
+    /// No logical page.
+    pub const NONE: Lpn = Lpn(u32::MAX);
+
+    /// The pages of a range, in order.
+    pub fn each(
+        pages: Range<Lpn>,
+    ) -> impl DoubleEndedIterator<Item = Lpn> + ExactSizeIterator + Clone {
+        (pages.start.0..pages.end.0).map(Lpn)
+    }
+}
+
+impl ObjectId {
+    /// A logical page as its own object, where there are no others.
+    #[inline(always)]
+    pub fn of_page(lpn: Lpn) -> Self {
+        ObjectId(lpn.0)
+    }
+
+    /// The logical page that is its own object.
+    #[inline(always)]
+    pub fn as_page(self) -> Lpn {
+        Lpn(self.0)
+    }
+
+    /// No object: what a logical page without content refers to.
+    pub const NONE: ObjectId = ObjectId(u32::MAX);
+
+    /// Whether this names an object.
+    #[inline(always)]
+    pub fn is_some(self) -> bool {
+        self != ObjectId::NONE
+    }
+}
+
+impl Add<u32> for Lpn {
+    type Output = Lpn;
+
+    /// The page so many behind this one.
+    #[inline(always)]
+    fn add(self, pages: u32) -> Lpn {
+        Lpn(self.0 + pages)
+    }
+}
+
+impl PackId {
+    /// No packed page.
+    pub const NONE: PackId = PackId(u32::MAX);
 }
 
 impl Ppn {
@@ -74,14 +160,14 @@ pub struct Owner(u32);
 /// What a unit holds, and the number of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owned {
-    /// The value of an object, or of a logical page where there are no objects.
-    Value(u32),
+    /// The value of an object; where there are no objects, a logical page is its own object.
+    Value(ObjectId),
     /// A packed page of encoded values.
-    Pack(u32),
+    Pack(PackId),
     /// A table with entries of the history.
-    Table(u32),
+    Table(TableId),
     /// A translation page.
-    MapPage(u32),
+    MapPage(MapPageId),
 }
 
 impl Owner {
@@ -97,44 +183,60 @@ impl Owner {
     /// Tables at most.
     pub const TABLES: u32 = 1 << 29;
 
-    /// An object, or a logical page where there are no objects.
+    /// An object.
     #[inline(always)]
-    pub fn value(number: u32) -> Self {
-        Owner(number)
+    pub fn object(object: ObjectId) -> Self {
+        Owner(object.0)
+    }
+
+    /// A logical page, where there are no objects.
+    #[inline(always)]
+    pub fn page(lpn: Lpn) -> Self {
+        Owner(lpn.0)
     }
 
     /// A packed page.
     #[inline(always)]
-    pub fn pack(number: u32) -> Self {
-        debug_assert!(number < Owner::PACKS);
-        Owner(Owner::FIRST_PACK + number)
+    pub fn pack(pack: PackId) -> Self {
+        debug_assert!(pack.0 < Owner::PACKS);
+        Owner(Owner::FIRST_PACK + pack.0)
     }
 
     /// A table of the history.
-    pub fn table(number: u32) -> Self {
-        debug_assert!(number < Owner::TABLES);
-        Owner(Owner::FIRST_TABLE + number)
+    pub fn table(table: TableId) -> Self {
+        debug_assert!(table.0 < Owner::TABLES);
+        Owner(Owner::FIRST_TABLE + table.0)
     }
 
     /// A translation page.
-    pub fn map_page(number: u32) -> Self {
-        Owner(Owner::FIRST_MAP_PAGE + number)
+    pub fn map_page(page: MapPageId) -> Self {
+        Owner(Owner::FIRST_MAP_PAGE + page.0)
     }
 
-    /// The number of an object, or of a logical page, on a device whose units hold nothing else.
+    /// The object, on a device whose units hold nothing but objects.
     #[inline(always)]
-    pub fn number(self) -> u32 {
-        self.0
+    pub fn as_object(self) -> ObjectId {
+        ObjectId(self.0)
+    }
+
+    /// The logical page, on a device without objects.
+    #[inline(always)]
+    pub fn as_page(self) -> Lpn {
+        Lpn(self.0)
     }
 
     /// What it is, on a device whose units hold values and something else.
     #[inline(always)]
     pub fn owned(self) -> Owned {
         match self.0 {
-            0..Owner::FIRST_PACK => Owned::Value(self.0),
-            Owner::FIRST_PACK..Owner::FIRST_TABLE => Owned::Pack(self.0 - Owner::FIRST_PACK),
-            Owner::FIRST_TABLE..Owner::FIRST_MAP_PAGE => Owned::Table(self.0 - Owner::FIRST_TABLE),
-            Owner::FIRST_MAP_PAGE.. => Owned::MapPage(self.0 - Owner::FIRST_MAP_PAGE),
+            0..Owner::FIRST_PACK => Owned::Value(ObjectId(self.0)),
+            Owner::FIRST_PACK..Owner::FIRST_TABLE => {
+                Owned::Pack(PackId(self.0 - Owner::FIRST_PACK))
+            }
+            Owner::FIRST_TABLE..Owner::FIRST_MAP_PAGE => {
+                Owned::Table(TableId(self.0 - Owner::FIRST_TABLE))
+            }
+            Owner::FIRST_MAP_PAGE.. => Owned::MapPage(MapPageId(self.0 - Owner::FIRST_MAP_PAGE)),
         }
     }
 }

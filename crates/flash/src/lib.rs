@@ -24,6 +24,9 @@ pub mod record;
 pub mod rules;
 pub mod sim;
 
-pub use address::{BlockId, ChannelId, DieId, Owned, Owner, PageId, PlaneId, Ppn, Tag, Time};
+pub use address::{
+    BlockId, ChannelId, DieId, Lpn, MapPageId, ObjectId, Owned, Owner, PackId, PageId, PlaneId,
+    Ppn, TableId, Tag, Time,
+};
 pub use geometry::{Geometry, GeometryError, UNIT_BYTES};
 pub use nand::{Cause, Completion, Finished, Flash, OpId, Ready, Route, Stream, Unit, When};

@@ -220,9 +220,9 @@ impl<F: Flash> Flash for Checked<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Owner;
     use crate::geometry::Geometry;
     use crate::memory::MemoryFlash;
+    use crate::{Lpn, Owner};
 
     fn device() -> Checked<MemoryFlash<u8>> {
         Checked::new(MemoryFlash::new(
@@ -232,7 +232,7 @@ mod tests {
 
     fn program(f: &mut Checked<MemoryFlash<u8>>, page: u32) -> Result<Completion, String> {
         let unit = [Unit::New {
-            owner: Owner::value(7),
+            owner: Owner::page(Lpn(7)),
             page: 9,
         }];
         f.program(
@@ -278,7 +278,7 @@ mod tests {
         program(&mut f, 0).unwrap();
         assert_eq!(read(&mut f, 0), Ok(9));
         let copy = [Unit::Copy {
-            owner: Owner::value(7),
+            owner: Owner::page(Lpn(7)),
             from: Ppn(3),
         }];
         let refused = f.program(

@@ -1,6 +1,7 @@
 //! What can go wrong in the translation layer.
 
 use flashlore_content::history::Holders;
+use flashlore_flash::Lpn;
 
 /// A failed operation, or settings that cannot work.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +34,7 @@ pub enum FtlError<E: std::error::Error + 'static> {
     #[error("logical page {lpn} does not exist, the device exports {exported} pages")]
     OutOfRange {
         /// The address.
-        lpn: u32,
+        lpn: Lpn,
         /// Exported pages.
         exported: u32,
     },

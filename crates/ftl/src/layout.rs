@@ -7,7 +7,7 @@
 //!
 //! Invariants: every plane is in exactly one write frontier, one group and one pool.
 
-use flashlore_flash::{DieId, Geometry, PlaneId};
+use flashlore_flash::{DieId, Geometry, Lpn, PlaneId};
 
 use crate::error::OptionsError;
 
@@ -152,11 +152,11 @@ impl Layout {
 
     /// The group a logical page belongs to.
     #[inline(always)]
-    pub fn group_of(&self, lpn: u32) -> usize {
+    pub fn group_of(&self, lpn: Lpn) -> usize {
         if self.groups.len() == 1 {
             0
         } else {
-            lpn as usize % self.groups.len()
+            lpn.index() % self.groups.len()
         }
     }
 
@@ -303,7 +303,7 @@ mod tests {
         let layout = Layout::new(&geometry(), &options).unwrap();
         let groups: Vec<_> = layout.groups().iter().map(|g| planes(g)).collect();
         assert_eq!(groups, [[0, 1], [4, 5], [2, 3], [6, 7]]);
-        assert_eq!(layout.group_of(6), 2);
+        assert_eq!(layout.group_of(Lpn(6)), 2);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! The owner of a unit is its logical page. Every host write programs; an overwrite, identical or
 //! not, invalidates the old unit.
 
-use flashlore_flash::{Cause, Completion, Flash, Owner, Ppn, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Flash, Lpn, Owner, Ppn, Tag, Time, When};
 
 use crate::core::relocate::Relocate;
 use crate::core::restore::RestoredBlocks;
@@ -45,7 +45,9 @@ where
         map: Direct,
         blocks: &RestoredBlocks,
     ) -> Result<Self, OptionsError> {
-        let owners = (0..map.len()).map(|lpn| (map.get(lpn), Owner::value(lpn)));
+        let owners = (0..map.len())
+            .map(Lpn)
+            .map(|lpn| (map.get(lpn), Owner::page(lpn)));
         let owners = owners.filter(|(ppn, _)| ppn.is_some());
         Ok(PlainFtl {
             core: Core::restore(flash, options, blocks, owners)?,
@@ -138,15 +140,15 @@ where
     pub fn write(
         &mut self,
         when: When,
-        lpn: u32,
+        lpn: Lpn,
         page: F::Page,
         tag: Tag,
     ) -> Result<Completion, FtlError<F::Error>> {
         self.core.check_range(lpn)?;
         let when = self.core.after_map(&mut self.map, when, lpn)?;
-        let (ppn, done) = self
-            .core
-            .append_host(&mut self.map, when, lpn, lpn, page, tag)?;
+        let (ppn, done) =
+            self.core
+                .append_host(&mut self.map, when, lpn, Owner::page(lpn), page, tag)?;
         self.core.counters.host_writes += 1;
         // Looked up only now: the append may have collected and moved the old unit.
         let old = self.map.replace(lpn, ppn);
@@ -165,7 +167,7 @@ where
     pub fn read(
         &mut self,
         at: Time,
-        lpn: u32,
+        lpn: Lpn,
         cause: Cause,
         tag: Tag,
     ) -> Result<PageRead<F::Page>, FtlError<F::Error>> {
@@ -181,7 +183,7 @@ where
     ///
     /// # Errors
     /// An address out of range, or what its map entry meets.
-    pub fn trim(&mut self, lpn: u32) -> Result<(), FtlError<F::Error>> {
+    pub fn trim(&mut self, lpn: Lpn) -> Result<(), FtlError<F::Error>> {
         self.core.check_range(lpn)?;
         let now = self.core.present;
         self.core.access_map(&mut self.map, now, lpn, Tag::NONE)?;
@@ -196,22 +198,22 @@ where
 
     /// Asks for the map entry of a page that will be used soon.
     #[inline(always)]
-    pub fn prefetch_map(&self, lpn: u32) {
-        self.map.prefetch(Owner::value(lpn));
+    pub fn prefetch_map(&self, lpn: Lpn) {
+        self.map.prefetch(Owner::page(lpn));
     }
 
     /// Asks for what a write of the page will touch, once its map entry is near.
     #[inline(always)]
-    pub fn prefetch_unit(&self, lpn: u32) {
-        if lpn < self.map.len() {
+    pub fn prefetch_unit(&self, lpn: Lpn) {
+        if lpn < Lpn(self.map.len()) {
             self.core.prefetch(self.map.get(lpn));
         }
     }
 
     /// Asks for the neighbours of its block in the bucket, once the block is near.
     #[inline(always)]
-    pub fn prefetch_neighbours(&self, lpn: u32) {
-        if lpn < self.map.len() {
+    pub fn prefetch_neighbours(&self, lpn: Lpn) {
+        if lpn < Lpn(self.map.len()) {
             self.core.blocks().prefetch_neighbours(self.map.get(lpn));
         }
     }
@@ -221,7 +223,9 @@ where
     /// # Errors
     /// A sentence that says what does not hold.
     pub fn check(&self) -> Result<(), String> {
-        let mapped = (0..self.map.len()).filter(|&l| self.map.get(l).is_some());
-        self.core.check(&self.map, mapped.map(Owner::value))
+        let mapped = (0..self.map.len())
+            .map(Lpn)
+            .filter(|&lpn| self.map.get(lpn).is_some());
+        self.core.check(&self.map, mapped.map(Owner::page))
     }
 }

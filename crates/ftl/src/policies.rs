@@ -22,7 +22,7 @@ pub mod prefetch;
 mod witness;
 
 use flashlore_content::{Content, Dedup};
-use flashlore_flash::{Owned, Owner, Ppn};
+use flashlore_flash::{Lpn, ObjectId, Owned, Owner, Ppn};
 
 use self::delta::Delta;
 use self::history::Versions;
@@ -47,9 +47,9 @@ pub enum Unhashed {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Served {
     /// The logical page.
-    pub lpn: u32,
+    pub lpn: Lpn,
     /// The object that it comes to refer to, or refers to already.
-    pub object: u32,
+    pub object: ObjectId,
     /// How it was found or stored.
     pub how: How,
 }
@@ -64,7 +64,7 @@ pub(crate) enum How {
         /// Why it was not hashed, if it was not.
         unhashed: Option<Unhashed>,
         /// Another object with its fingerprint, whose entry in the index it takes over.
-        taken: Option<u32>,
+        taken: Option<ObjectId>,
     },
 }
 
@@ -76,7 +76,7 @@ pub(crate) trait Policy<C: Content> {
 
     /// On read: the host reads a page.
     #[inline(always)]
-    fn on_read(&mut self, _lpn: u32) {}
+    fn on_read(&mut self, _lpn: Lpn) {}
 
     /// On relocate: collection has moved what an owner holds.
     #[inline(always)]
@@ -84,11 +84,11 @@ pub(crate) trait Policy<C: Content> {
 
     /// On trim: the host has forgotten a page.
     #[inline(always)]
-    fn on_trim(&mut self, _lpn: u32) {}
+    fn on_trim(&mut self, _lpn: Lpn) {}
 
     /// Nothing refers to an object any more: it is about to be forgotten.
     #[inline(always)]
-    fn on_death(&mut self, _objects: &mut Objects<C>, _object: u32) {}
+    fn on_death(&mut self, _objects: &mut Objects<C>, _object: ObjectId) {}
 
     /// On checkpoint: what the policy keeps is about to be stored.
     fn on_checkpoint(&mut self) {}
@@ -110,7 +110,7 @@ pub(crate) trait Policy<C: Content> {
     ///
     /// # Errors
     /// A sentence that says what does not hold.
-    fn check(&self, _objects: &Objects<C>, _alive: &[u32]) -> Result<(), String> {
+    fn check(&self, _objects: &Objects<C>, _alive: &[ObjectId]) -> Result<(), String> {
         Ok(())
     }
 
@@ -133,7 +133,7 @@ impl<C: Content, P: Policy<C>> Policy<C> for Option<P> {
     }
 
     #[inline(always)]
-    fn on_read(&mut self, lpn: u32) {
+    fn on_read(&mut self, lpn: Lpn) {
         if let Some(policy) = self {
             policy.on_read(lpn);
         }
@@ -147,14 +147,14 @@ impl<C: Content, P: Policy<C>> Policy<C> for Option<P> {
     }
 
     #[inline(always)]
-    fn on_trim(&mut self, lpn: u32) {
+    fn on_trim(&mut self, lpn: Lpn) {
         if let Some(policy) = self {
             policy.on_trim(lpn);
         }
     }
 
     #[inline(always)]
-    fn on_death(&mut self, objects: &mut Objects<C>, object: u32) {
+    fn on_death(&mut self, objects: &mut Objects<C>, object: ObjectId) {
         if let Some(policy) = self {
             policy.on_death(objects, object);
         }
@@ -176,7 +176,7 @@ impl<C: Content, P: Policy<C>> Policy<C> for Option<P> {
         self.iter().flat_map(P::owners).collect()
     }
 
-    fn check(&self, objects: &Objects<C>, alive: &[u32]) -> Result<(), String> {
+    fn check(&self, objects: &Objects<C>, alive: &[ObjectId]) -> Result<(), String> {
         self.iter()
             .try_for_each(|policy| policy.check(objects, alive))
     }
@@ -213,7 +213,7 @@ macro_rules! policies {
                 $($(#[$where])* self.$name.on_write(objects, served);)*
             }
             #[inline(always)]
-            fn on_read(&mut self, lpn: u32) {
+            fn on_read(&mut self, lpn: Lpn) {
                 Policy::<C>::on_read(&mut self.$always, lpn);
                 $($(#[$where])* Policy::<C>::on_read(&mut self.$name, lpn);)*
             }
@@ -223,12 +223,12 @@ macro_rules! policies {
                 $($(#[$where])* self.$name.on_relocate(objects, owned, to);)*
             }
             #[inline(always)]
-            fn on_trim(&mut self, lpn: u32) {
+            fn on_trim(&mut self, lpn: Lpn) {
                 Policy::<C>::on_trim(&mut self.$always, lpn);
                 $($(#[$where])* Policy::<C>::on_trim(&mut self.$name, lpn);)*
             }
             #[inline(always)]
-            fn on_death(&mut self, objects: &mut Objects<C>, object: u32) {
+            fn on_death(&mut self, objects: &mut Objects<C>, object: ObjectId) {
                 self.$always.on_death(objects, object);
                 $($(#[$where])* self.$name.on_death(objects, object);)*
             }
@@ -252,7 +252,7 @@ macro_rules! policies {
                     $($(#[$where])* Policy::<C>::owners(&self.$name),)*
                 ].concat()
             }
-            fn check(&self, objects: &Objects<C>, alive: &[u32]) -> Result<(), String> {
+            fn check(&self, objects: &Objects<C>, alive: &[ObjectId]) -> Result<(), String> {
                 self.$always.check(objects, alive)?;
                 $($(#[$where])* self.$name.check(objects, alive)?;)*
                 Ok(())

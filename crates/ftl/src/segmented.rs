@@ -7,6 +7,7 @@
 //! Invariants: an entry is in one segment at most; the protected segment is no longer than its share.
 
 use flashlore_content::list::{List, Node};
+use flashlore_flash::Lpn;
 
 /// What a use of an entry led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +15,7 @@ pub(crate) enum Use {
     /// It was there.
     Hit,
     /// It is there now; this one, if there was no room, is not any more.
-    Loaded(Option<u32>),
+    Loaded(Option<Lpn>),
 }
 
 /// Entries by logical page.
@@ -46,8 +47,8 @@ impl Segments {
 
     /// An entry is used.
     #[inline(always)]
-    pub fn touch(&mut self, lpn: u32) -> Use {
-        match usize::from(self.segment[lpn as usize]) {
+    pub fn touch(&mut self, lpn: Lpn) -> Use {
+        match usize::from(self.segment[lpn.index()]) {
             PROBATION if self.protected > 0 => {
                 self.remove(lpn);
                 self.push(lpn, PROTECTED);
@@ -66,10 +67,10 @@ impl Segments {
                 let last = self.lists[PROBATION].tail();
                 let leaves = last.filter(|_| held == self.entries);
                 if let Some(last) = leaves {
-                    self.remove(last);
+                    self.remove(Lpn(last));
                 }
                 self.push(lpn, PROBATION);
-                Use::Loaded(leaves)
+                Use::Loaded(leaves.map(Lpn))
             }
         }
     }
@@ -77,28 +78,28 @@ impl Segments {
     /// The last of the protected segment goes to the head of the probationary one.
     fn fall_back(&mut self) {
         if let Some(last) = self.lists[PROTECTED].tail() {
-            self.remove(last);
-            self.push(last, PROBATION);
+            self.remove(Lpn(last));
+            self.push(Lpn(last), PROBATION);
         }
     }
 
     /// An entry leaves, if it is there.
-    pub fn remove(&mut self, lpn: u32) {
-        let segment = std::mem::replace(&mut self.segment[lpn as usize], NEITHER);
+    pub fn remove(&mut self, lpn: Lpn) {
+        let segment = std::mem::replace(&mut self.segment[lpn.index()], NEITHER);
         if let Some(list) = self.lists.get_mut(usize::from(segment)) {
-            list.remove(&mut self.nodes, lpn);
+            list.remove(&mut self.nodes, lpn.0);
         }
     }
 
-    fn push(&mut self, lpn: u32, segment: usize) {
-        self.lists[segment].push_head(&mut self.nodes, lpn);
-        self.segment[lpn as usize] = segment as u8;
+    fn push(&mut self, lpn: Lpn, segment: usize) {
+        self.lists[segment].push_head(&mut self.nodes, lpn.0);
+        self.segment[lpn.index()] = segment as u8;
     }
 
     /// Whether an entry is there.
     #[inline(always)]
-    pub fn holds(&self, lpn: u32) -> bool {
-        self.segment[lpn as usize] != NEITHER
+    pub fn holds(&self, lpn: Lpn) -> bool {
+        self.segment[lpn.index()] != NEITHER
     }
 
     /// Recounts the segments.
@@ -107,7 +108,7 @@ impl Segments {
     /// A sentence that says what does not hold.
     pub fn check(&self) -> Result<(), String> {
         for (segment, list) in self.lists.iter().enumerate() {
-            let strange = |lpn: &u32| usize::from(self.segment[*lpn as usize]) != segment;
+            let strange = |&lpn: &u32| usize::from(self.segment[lpn as usize]) != segment;
             if let Some(lpn) = list.iter(&self.nodes).find(strange) {
                 return Err(format!(
                     "entry {lpn} is listed in segment {segment}, marked elsewhere"

@@ -12,7 +12,7 @@ use common::{Random, exported, slc};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{NandSim, Timing};
 use flashlore_flash::{
-    BlockId, Cause, Completion, Finished, Flash, Geometry, PageId, PlaneId, Ppn, Ready, Route,
+    BlockId, Cause, Completion, Finished, Flash, Geometry, Lpn, PageId, PlaneId, Ppn, Ready, Route,
     Stream, Tag, Time, Unit, When,
 };
 use flashlore_ftl::core::FIRST_RESERVED_TAG;
@@ -218,7 +218,7 @@ fn device(case: Case) -> (PlainFtl<Watched>, Random) {
         } else {
             case.draw(&mut random, pages)
         };
-        ftl.write(When::now(0), lpn, (), Tag::NONE).unwrap();
+        ftl.write(When::now(0), Lpn(lpn), (), Tag::NONE).unwrap();
     }
     ftl.settle(0).unwrap();
     let watched = ftl.core_mut().flash_mut();
@@ -258,9 +258,9 @@ fn run(case: Case) -> (Seen, PlainFtl<Watched>) {
         let erasing = ftl.core().flash().is_erasing();
         let lpn = case.draw(&mut random, pages);
         let done = if random.below(10) < case.writes {
-            ftl.write(When::now(at), lpn, (), HOST).unwrap()
+            ftl.write(When::now(at), Lpn(lpn), (), HOST).unwrap()
         } else {
-            ftl.read(at, lpn, Cause::Host, HOST).unwrap().1
+            ftl.read(at, Lpn(lpn), Cause::Host, HOST).unwrap().1
         };
         let (start, end) = ended(&mut ftl, done);
         let wait = start - at;
@@ -361,7 +361,7 @@ fn one_long_gap_is_worth_as_much_as_the_same_gap_in_pieces() {
                 let pages = ftl.core().options().exported;
                 let mut before = 0;
                 for _ in 0..300 * dies * planes {
-                    ftl.write(When::now(0), random.below(pages), (), Tag::NONE)
+                    ftl.write(When::now(0), Lpn(random.below(pages)), (), Tag::NONE)
                         .unwrap();
                     before = ftl.core().free_blocks();
                 }
@@ -471,7 +471,7 @@ fn a_block_is_free_when_its_erase_has_ended_and_not_before() {
         ftl.advance(at).unwrap();
         let (erasing, free) = (ftl.core().flash().is_erasing(), ftl.core().free_blocks());
         let lpn = random.below(pages);
-        let (_, done) = ftl.read(at, lpn, Cause::Host, HOST).unwrap();
+        let (_, done) = ftl.read(at, Lpn(lpn), Cause::Host, HOST).unwrap();
         let (start, end) = ended(&mut ftl, done);
         if erasing {
             waited += 1;
@@ -481,7 +481,7 @@ fn a_block_is_free_when_its_erase_has_ended_and_not_before() {
             assert_eq!(ftl.core().free_blocks(), free + 1);
         }
         ftl.advance(end).unwrap();
-        let done = ftl.write(When::now(end), lpn, (), HOST).unwrap();
+        let done = ftl.write(When::now(end), Lpn(lpn), (), HOST).unwrap();
         at = ended(&mut ftl, done).1;
     }
     assert!(waited > 100, "{waited} reads waited for an erase");
@@ -548,7 +548,7 @@ fn crowded(streams: Streams, static_gap: u32, seed: u64) -> (PlainFtl<Watched>, 
             now += random.exponential(mean as f64);
         }
         ftl.advance(now).unwrap();
-        ftl.write(When::now(now), lpn, (), Tag::NONE).unwrap();
+        ftl.write(When::now(now), Lpn(lpn), (), Tag::NONE).unwrap();
     }
     let urgent = ftl.core().counters().erases - ftl.core().flash().background_erases;
     (ftl, urgent)

@@ -1,6 +1,7 @@
 //! The write buffer and the write queue against naive models: the same calls, the same answers, and
 //! every invariant after each.
 
+use flashlore_flash::Lpn;
 use flashlore_ftl::buffer::{Policy, Put, WriteBuffer, WriteQueue};
 use proptest::prelude::*;
 
@@ -10,7 +11,7 @@ const PAGES: u32 = 8;
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Version {
     number: u32,
-    lpn: u32,
+    lpn: Lpn,
     place: Option<u32>,
 }
 
@@ -41,18 +42,18 @@ impl BufferModel {
         self.probation.len() + self.protected.len() + self.leaving.len()
     }
 
-    fn take(list: &mut Vec<Version>, lpn: u32) -> Option<Version> {
+    fn take(list: &mut Vec<Version>, lpn: Lpn) -> Option<Version> {
         let at = list.iter().position(|v| v.lpn == lpn)?;
         Some(list.remove(at))
     }
 
-    fn put(&mut self, lpn: u32, number: u32) -> Put {
+    fn put(&mut self, lpn: Lpn, number: u32) -> Put {
         let held = self.probation.iter().chain(&self.protected);
         let is_held = held.clone().any(|v| v.lpn == lpn);
         if !is_held && self.used() == self.places {
             return Put::Full;
         }
-        self.newest[lpn as usize] = Some(number);
+        self.newest[lpn.index()] = Some(number);
         let new = Version {
             number,
             lpn,
@@ -80,21 +81,21 @@ impl BufferModel {
         Put::Replaced
     }
 
-    fn get(&self, lpn: u32) -> Option<u32> {
+    fn get(&self, lpn: Lpn) -> Option<u32> {
         let all = self.probation.iter().chain(&self.protected);
         let mut all = all.chain(&self.leaving);
-        let newest = self.newest[lpn as usize]?;
+        let newest = self.newest[lpn.index()]?;
         all.any(|v| v.number == newest).then_some(newest)
     }
 
-    fn evict(&mut self) -> Option<(u32, u32)> {
+    fn evict(&mut self) -> Option<(Lpn, u32)> {
         let victim = self.probation.pop().or_else(|| self.protected.pop())?;
         self.leaving.push(victim);
         Some((victim.lpn, victim.number))
     }
 
-    fn trim(&mut self, lpn: u32) -> bool {
-        self.newest[lpn as usize] = None;
+    fn trim(&mut self, lpn: Lpn) -> bool {
+        self.newest[lpn.index()] = None;
         let dropped = Self::take(&mut self.probation, lpn);
         dropped
             .or_else(|| Self::take(&mut self.protected, lpn))
@@ -122,7 +123,7 @@ proptest! {
         let mut model = BufferModel::new(places, policy);
         for (number, (call, lpn, which)) in (0u32..).zip(calls) {
             match call {
-                0..=4 => prop_assert_eq!(fast.put(lpn, number), model.put(lpn, number)),
+                0..=4 => prop_assert_eq!(fast.put(Lpn(lpn), number), model.put(Lpn(lpn), number)),
                 5 | 6 => {
                     let found = fast.evict();
                     prop_assert_eq!(found.map(|(_, lpn, v)| (lpn, v)), model.evict());
@@ -135,11 +136,11 @@ proptest! {
                     let at = which.index(model.leaving.len());
                     fast.free(model.leaving.remove(at).place.expect("it has left its list"));
                 }
-                _ => prop_assert_eq!(fast.trim(lpn), model.trim(lpn)),
+                _ => prop_assert_eq!(fast.trim(Lpn(lpn)), model.trim(Lpn(lpn))),
             }
             fast.check().map_err(TestCaseError::fail)?;
             for lpn in 0..PAGES {
-                prop_assert_eq!(fast.get(lpn), model.get(lpn), "page {}", lpn);
+                prop_assert_eq!(fast.get(Lpn(lpn)), model.get(Lpn(lpn)), "page {}", lpn);
             }
             let pages = |list: &[Version]| list.iter().map(|v| v.lpn).collect::<Vec<_>>();
             prop_assert_eq!(fast.segments(), [pages(&model.probation), pages(&model.protected)]);
@@ -163,7 +164,7 @@ proptest! {
             match call {
                 0..=4 => {
                     let room = held.len() + leaving.len() < places as usize;
-                    prop_assert_eq!(fast.push(lpn, number), room);
+                    prop_assert_eq!(fast.push(Lpn(lpn), number), room);
                     if room {
                         held.push((number, lpn));
                         newest[lpn as usize] = Some(number);
@@ -179,11 +180,11 @@ proptest! {
                     let chosen = if call == 5 && own { Some(lpn / bucket) } else { largest };
                     let (out, kept): (Vec<_>, Vec<_>) =
                         held.iter().copied().partition(|c| Some(of(c)) == chosen);
-                    let places = if call == 5 { fast.flush_bucket_of(lpn) } else { fast.flush_largest() };
+                    let places = if call == 5 { fast.flush_bucket_of(Lpn(lpn)) } else { fast.flush_largest() };
                     let found: Vec<(u32, u32)> = places
                         .iter()
                         .map(|&place| fast.change(place))
-                        .map(|(lpn, number)| (number, lpn))
+                        .map(|(lpn, number)| (number, lpn.0))
                         .collect();
                     prop_assert_eq!(&found, &out);
                     leaving.extend(out.iter().zip(places).map(|(&(n, l), place)| (n, l, place)));
@@ -200,7 +201,7 @@ proptest! {
             }
             fast.check().map_err(TestCaseError::fail)?;
             for lpn in 0..PAGES {
-                prop_assert_eq!(fast.get(lpn), newest[lpn as usize], "page {}", lpn);
+                prop_assert_eq!(fast.get(Lpn(lpn)), newest[lpn as usize], "page {}", lpn);
             }
             prop_assert_eq!((fast.held(), fast.leaving()), (held.len() as u32, leaving.len() as u32));
         }
@@ -212,19 +213,19 @@ proptest! {
 fn pages_written_again_are_protected_and_demoted() {
     let mut buffer = WriteBuffer::new(3, Policy::Slru { protected: 1 });
     for lpn in [1, 2, 3] {
-        assert_eq!(buffer.put(lpn, ()), Put::Placed);
+        assert_eq!(buffer.put(Lpn(lpn), ()), Put::Placed);
     }
-    assert_eq!(buffer.put(1, ()), Put::Replaced);
-    assert_eq!(buffer.segments(), [vec![3, 2], vec![1]]);
-    assert_eq!(buffer.put(2, ()), Put::Replaced);
+    assert_eq!(buffer.put(Lpn(1), ()), Put::Replaced);
+    assert_eq!(buffer.segments(), [vec![Lpn(3), Lpn(2)], vec![Lpn(1)]]);
+    assert_eq!(buffer.put(Lpn(2), ()), Put::Replaced);
     // 2 took the place of 1, which begins anew: 3 is now the one to go.
-    assert_eq!(buffer.segments(), [vec![1, 3], vec![2]]);
-    assert_eq!(buffer.put(4, ()), Put::Full);
-    assert_eq!(buffer.evict().map(|(_, lpn, ())| lpn), Some(3));
+    assert_eq!(buffer.segments(), [vec![Lpn(1), Lpn(3)], vec![Lpn(2)]]);
+    assert_eq!(buffer.put(Lpn(4), ()), Put::Full);
+    assert_eq!(buffer.evict().map(|(_, lpn, ())| lpn), Some(Lpn(3)));
     assert_eq!(
-        buffer.put(4, ()),
+        buffer.put(Lpn(4), ()),
         Put::Full,
         "its place is taken until it has left"
     );
-    assert_eq!(buffer.get(3), Some(()), "and it is read until then");
+    assert_eq!(buffer.get(Lpn(3)), Some(()), "and it is read until then");
 }

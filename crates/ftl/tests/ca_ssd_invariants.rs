@@ -9,7 +9,7 @@ use flashlore_content::{Content, DedupOptions, Ledger, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Geometry, Owner, Tag, When};
+use flashlore_flash::{Cause, Geometry, Lpn, Owner, Tag, When};
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, PlainFtl};
 use proptest::prelude::*;
 
@@ -74,7 +74,7 @@ fn check_index(ftl: &Device, capacity: Option<u32>) -> Result<(), TestCaseError>
         let stored = ftl.core().flash().inner().inner().stored(ppn);
         prop_assert_eq!(
             stored.map(|s| (s.owner, s.page)),
-            Some((Owner::value(object), content))
+            Some((Owner::object(object), content))
         );
         let same = |other| ftl.objects().content(other) == content;
         let found = index.find(content.fingerprint(128), same);
@@ -99,10 +99,10 @@ proptest! {
             let outcome = match step {
                 Step::Write(lpn, value) => {
                     writes += 1;
-                    Some(ftl.write(When::now(0), lpn, PageTag(value), Tag::NONE).unwrap().0)
+                    Some(ftl.write(When::now(0), Lpn(lpn), PageTag(value), Tag::NONE).unwrap().0)
                 }
                 Step::Trim(lpn) => {
-                    ftl.trim(lpn).unwrap();
+                    ftl.trim(Lpn(lpn)).unwrap();
                     None
                 }
             };
@@ -140,12 +140,12 @@ proptest! {
             match step {
                 Step::Write(lpn, value) => {
                     let (now, tag) = (When::now(0), PageTag(value));
-                    ftl.write(now, lpn, tag, Tag::NONE).unwrap();
-                    baseline.write(now, lpn, tag, Tag::NONE).unwrap();
+                    ftl.write(now, Lpn(lpn), tag, Tag::NONE).unwrap();
+                    baseline.write(now, Lpn(lpn), tag, Tag::NONE).unwrap();
                 }
                 Step::Trim(lpn) => {
-                    ftl.trim(lpn).unwrap();
-                    baseline.trim(lpn).unwrap();
+                    ftl.trim(Lpn(lpn)).unwrap();
+                    baseline.trim(Lpn(lpn)).unwrap();
                 }
             }
             let (with, without) = (ftl.core().counters(), baseline.core().counters());
@@ -163,32 +163,32 @@ fn a_shared_page_survives_until_its_last_address_goes() {
     let write =
         |ftl: &mut Device, lpn, value| ftl.write(When::now(0), lpn, value, Tag::NONE).unwrap().0;
     for lpn in 0..10 {
-        write(&mut ftl, lpn, shared);
+        write(&mut ftl, Lpn(lpn), shared);
     }
-    let first_place = ftl.objects().at(ftl.objects().get(0));
+    let first_place = ftl.objects().at(ftl.objects().get(Lpn(0)));
     let (mut value, mut random) = (0, Random::new(10));
     for round in 0..9 {
         // One address after the other leaves by trim or by overwriting; others are overwritten until
         // everything has been collected many times.
         if round % 2 == 0 {
-            ftl.trim(round).unwrap();
+            ftl.trim(Lpn(round)).unwrap();
         } else {
             value += 1;
-            write(&mut ftl, round, PageTag(value));
+            write(&mut ftl, Lpn(round), PageTag(value));
         }
         for _ in 0..400 {
             value += 1;
             let lpn = 20 + random.below(EXPORTED - 20);
-            write(&mut ftl, lpn, PageTag(value));
+            write(&mut ftl, Lpn(lpn), PageTag(value));
         }
-        let (content, _) = ftl.read(0, 9, Cause::Host, Tag::NONE).unwrap();
+        let (content, _) = ftl.read(0, Lpn(9), Cause::Host, Tag::NONE).unwrap();
         assert_eq!(content, Some(shared));
     }
-    let place = ftl.objects().at(ftl.objects().get(9));
+    let place = ftl.objects().at(ftl.objects().get(Lpn(9)));
     assert_ne!(place, first_place, "it has been moved");
-    ftl.trim(9).unwrap();
+    ftl.trim(Lpn(9)).unwrap();
     assert!(!ftl.core().blocks().is_valid(place));
-    assert_eq!(write(&mut ftl, 9, shared), Outcome::Programmed);
+    assert_eq!(write(&mut ftl, Lpn(9), shared), Outcome::Programmed);
     assert_eq!(ftl.ledger().census().unwrap().reborn, 1);
     ftl.check().unwrap();
 }

@@ -9,7 +9,7 @@ use flashlore_content::history::{HistoryOptions, Version};
 use flashlore_content::{Content, DedupOptions, NoCensus};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Geometry, Ppn, Tag, When};
+use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Ppn, Tag, When};
 use flashlore_ftl::buffer::WriteQueue;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
@@ -101,19 +101,19 @@ impl Small {
     }
 
     /// Writes a page at an instant of its own.
-    fn write(&mut self, lpn: u32, value: u32) -> Outcome {
+    fn write(&mut self, lpn: Lpn, value: u32) -> Outcome {
         self.tick();
         self.write_at(lpn, value)
     }
 
-    fn write_at(&mut self, lpn: u32, value: u32) -> Outcome {
+    fn write_at(&mut self, lpn: Lpn, value: u32) -> Outcome {
         let now = When::now(self.now);
         let done = self.ftl.write(now, lpn, V(value), Tag::NONE);
         self.ftl.check().unwrap();
         done.unwrap().0
     }
 
-    fn trim(&mut self, lpn: u32) {
+    fn trim(&mut self, lpn: Lpn) {
         self.tick();
         self.ftl.trim(lpn).unwrap();
         self.ftl.check().unwrap();
@@ -130,12 +130,12 @@ impl Small {
         self.ftl.check().unwrap();
     }
 
-    fn read(&mut self, lpn: u32) -> Option<u32> {
+    fn read(&mut self, lpn: Lpn) -> Option<u32> {
         let read = self.ftl.read(self.now, lpn, Cause::Host, Tag::NONE);
         read.unwrap().0.map(|page| page.value().0)
     }
 
-    fn object_at(&self, lpn: u32, instant: u64) -> Option<u32> {
+    fn object_at(&self, lpn: Lpn, instant: u64) -> Option<ObjectId> {
         match self.ftl.version_at(lpn, instant).unwrap() {
             Version::Object(object) => Some(object),
             _ => None,
@@ -143,26 +143,26 @@ impl Small {
     }
 
     /// What a page held at an instant, read from where it lies.
-    fn at(&mut self, lpn: u32, instant: u64) -> Option<u32> {
+    fn at(&mut self, lpn: Lpn, instant: u64) -> Option<u32> {
         let object = self.object_at(lpn, instant)?;
         Some(self.ftl.read_version(object).unwrap().value().0)
     }
 
-    fn object(&self, lpn: u32) -> u32 {
+    fn object(&self, lpn: Lpn) -> ObjectId {
         self.ftl.objects().object_of(lpn).unwrap()
     }
 
-    fn base_of(&self, lpn: u32) -> u32 {
+    fn base_of(&self, lpn: Lpn) -> ObjectId {
         let (_, base) = self.ftl.objects().packed(self.object(lpn)).unwrap();
         base
     }
 
-    fn is_delta(&self, lpn: u32) -> bool {
+    fn is_delta(&self, lpn: Lpn) -> bool {
         self.ftl.objects().is_delta(self.object(lpn))
     }
 
     /// References of an object: of pages, of old versions, of differences.
-    fn references(&self, object: u32) -> (u32, u32, u32) {
+    fn references(&self, object: ObjectId) -> (u32, u32, u32) {
         let objects = self.ftl.objects();
         (
             objects.references(object),
@@ -171,7 +171,7 @@ impl Small {
         )
     }
 
-    fn place(&self, object: u32) -> Ppn {
+    fn place(&self, object: ObjectId) -> Ppn {
         self.ftl.objects().at(object)
     }
 
@@ -182,18 +182,20 @@ impl Small {
     /// Trims a page of the upper half, writes a value there that the index does not learn of, and forgets what was.
     fn fill(&mut self, number: u32) {
         let lpn = PAGES / 2 + number % (PAGES / 2);
-        self.trim(lpn);
+        self.trim(Lpn(lpn));
         self.tick();
         let (now, filler) = (When::now(self.now), V(1_000_000 + self.now as u32));
         let off = Unhashed::Off;
-        let written = self.ftl.write_unhashed(now, lpn, filler, off, Tag::NONE);
+        let written = self
+            .ftl
+            .write_unhashed(now, Lpn(lpn), filler, off, Tag::NONE);
         written.unwrap();
         self.ftl.check().unwrap();
         self.advance(self.now);
     }
 
     /// The same until an object lies elsewhere.
-    fn collect(&mut self, object: u32) {
+    fn collect(&mut self, object: ObjectId) {
         let before = self.place(object);
         let moved = (0..1000).any(|number| {
             self.fill(number);
@@ -210,8 +212,8 @@ impl Small {
                 return;
             }
             let lpn = PAGES / 2 + number % (PAGES / 2);
-            self.trim(lpn);
-            self.write(lpn, 1_000_000 + self.now as u32);
+            self.trim(Lpn(lpn));
+            self.write(Lpn(lpn), 1_000_000 + self.now as u32);
         }
     }
 }
@@ -222,21 +224,24 @@ fn a_shared_base_that_all_its_pages_left_stays_for_the_difference() {
         versions: None,
         ..ALL
     });
-    assert_eq!(device.write(0, 1), Outcome::Programmed);
-    assert_eq!(device.write(1, 1), Outcome::Shared);
-    assert_eq!(device.write(2, 1), Outcome::Shared);
-    assert_eq!(device.write(0, 2), Outcome::Packed);
-    let base = device.base_of(0);
+    assert_eq!(device.write(Lpn(0), 1), Outcome::Programmed);
+    assert_eq!(device.write(Lpn(1), 1), Outcome::Shared);
+    assert_eq!(device.write(Lpn(2), 1), Outcome::Shared);
+    assert_eq!(device.write(Lpn(0), 2), Outcome::Packed);
+    let base = device.base_of(Lpn(0));
     assert_eq!(device.references(base), (2, 0, 1));
     // One page leaves by a trim, the other by a write.
-    device.trim(1);
-    assert_eq!(device.write(2, 2), Outcome::Shared);
+    device.trim(Lpn(1));
+    assert_eq!(device.write(Lpn(2), 2), Outcome::Shared);
     assert_eq!(device.references(base), (0, 0, 1));
     device.collect_all();
-    assert_eq!((device.read(0), device.read(2)), (Some(2), Some(2)));
-    device.trim(0);
-    assert_eq!(device.read(2), Some(2));
-    device.trim(2);
+    assert_eq!(
+        (device.read(Lpn(0)), device.read(Lpn(2))),
+        (Some(2), Some(2))
+    );
+    device.trim(Lpn(0));
+    assert_eq!(device.read(Lpn(2)), Some(2));
+    device.trim(Lpn(2));
     assert!(
         !device.ftl.objects().is_alive(base),
         "nothing needs it any more"
@@ -249,44 +254,57 @@ fn two_pages_hold_different_differences_from_one_base() {
         versions: None,
         ..ALL
     });
-    device.write(0, 1);
-    device.write(1, 1);
-    assert_eq!(device.write(0, 2), Outcome::Packed);
-    assert_eq!(device.write(1, 3), Outcome::Packed);
-    let base = device.base_of(0);
-    assert_eq!(device.base_of(1), base);
+    device.write(Lpn(0), 1);
+    device.write(Lpn(1), 1);
+    assert_eq!(device.write(Lpn(0), 2), Outcome::Packed);
+    assert_eq!(device.write(Lpn(1), 3), Outcome::Packed);
+    let base = device.base_of(Lpn(0));
+    assert_eq!(device.base_of(Lpn(1)), base);
     assert_eq!(device.references(base), (0, 0, 2));
     device.collect_all();
-    assert_eq!((device.read(0), device.read(1)), (Some(2), Some(3)));
+    assert_eq!(
+        (device.read(Lpn(0)), device.read(Lpn(1))),
+        (Some(2), Some(3))
+    );
     // A newer difference of one, and the end of it, are nothing to the other.
-    assert_eq!(device.write(0, 4), Outcome::Packed);
-    device.trim(0);
+    assert_eq!(device.write(Lpn(0), 4), Outcome::Packed);
+    device.trim(Lpn(0));
     assert_eq!(device.references(base), (0, 0, 1));
     device.collect_all();
-    assert_eq!((device.read(0), device.read(1)), (None, Some(3)));
+    assert_eq!((device.read(Lpn(0)), device.read(Lpn(1))), (None, Some(3)));
 }
 
 #[test]
 fn collection_moves_a_value_that_a_page_an_old_version_and_a_difference_need() {
     let mut device = Small::new(ALL);
-    device.write(0, 1);
-    device.write(1, 1);
+    device.write(Lpn(0), 1);
+    device.write(Lpn(1), 1);
     device.ftl.snapshot(2).unwrap();
-    assert_eq!(device.write(0, 2), Outcome::Packed);
-    let base = device.object(1);
+    assert_eq!(device.write(Lpn(0), 2), Outcome::Packed);
+    let base = device.object(Lpn(1));
     let before = device.place(base);
     assert_eq!(device.references(base), (1, 1, 1));
     device.collect_all();
     assert_ne!(device.place(base), before, "it was moved");
     assert_eq!(device.references(base), (1, 1, 1));
-    let all = |d: &mut Small| (d.read(1), d.read(0), d.at(0, 2), d.at(1, 2));
+    let all = |d: &mut Small| {
+        (
+            d.read(Lpn(1)),
+            d.read(Lpn(0)),
+            d.at(Lpn(0), 2),
+            d.at(Lpn(1), 2),
+        )
+    };
     assert_eq!(all(&mut device), (Some(1), Some(2), Some(1), Some(1)));
     // It ends with the last of its references, whichever that is.
-    device.trim(1);
-    device.trim(0);
+    device.trim(Lpn(1));
+    device.trim(Lpn(0));
     device.advance(device.now);
     assert_eq!(device.references(base), (0, 2, 0));
-    assert_eq!((device.at(0, 2), device.at(1, 2)), (Some(1), Some(1)));
+    assert_eq!(
+        (device.at(Lpn(0), 2), device.at(Lpn(1), 2)),
+        (Some(1), Some(1))
+    );
     let place = device.place(base);
     assert!(device.ftl.delete_snapshot(2));
     assert!(!device.is_valid(place) && !device.ftl.objects().is_alive(base));
@@ -303,24 +321,24 @@ fn a_return_finds_a_difference_of_which_the_base_was_merged() {
             }),
             ..ALL
         });
-        device.write(0, 1);
-        assert_eq!(device.write(0, 2), Outcome::Packed);
-        let (base, then) = (device.base_of(0), device.now);
-        assert_eq!(device.read(0), Some(2));
+        device.write(Lpn(0), 1);
+        assert_eq!(device.write(Lpn(0), 2), Outcome::Packed);
+        let (base, then) = (device.base_of(Lpn(0)), device.now);
+        assert_eq!(device.read(Lpn(0)), Some(2));
         let now = When::now(device.now);
-        assert!(device.ftl.merge_if_read_hot(now, 0).unwrap());
-        assert!(!device.is_delta(0));
+        assert!(device.ftl.merge_if_read_hot(now, Lpn(0)).unwrap());
+        assert!(!device.is_delta(Lpn(0)));
         assert_eq!(device.references(base), (0, 1, 0));
-        device.write(0, 3);
+        device.write(Lpn(0), 3);
         if window_passes {
             device.advance(then);
             assert!(!device.ftl.objects().is_alive(base));
         }
-        assert_eq!(device.at(0, then), Some(2));
+        assert_eq!(device.at(Lpn(0), then), Some(2));
         device.rewind_to(then);
-        assert_eq!(device.read(0), Some(2));
+        assert_eq!(device.read(Lpn(0)), Some(2));
         device.rewind_to(device.now - 1);
-        assert_eq!(device.read(0), Some(3));
+        assert_eq!(device.read(Lpn(0)), Some(3));
     }
 }
 
@@ -337,48 +355,58 @@ fn collection_merges_a_difference_that_an_old_version_needs() {
         ..ALL
     });
     // Collection has a block open from now on.
-    device.write(9, 100);
-    device.collect(device.object(9));
-    device.write(0, 1);
-    assert_eq!(device.write(0, 2), Outcome::Packed);
-    let (base, difference) = (device.base_of(0), device.object(0));
-    assert_eq!(device.write(1, 2), Outcome::Shared);
+    device.write(Lpn(9), 100);
+    device.collect(device.object(Lpn(9)));
+    device.write(Lpn(0), 1);
+    assert_eq!(device.write(Lpn(0), 2), Outcome::Packed);
+    let (base, difference) = (device.base_of(Lpn(0)), device.object(Lpn(0)));
+    assert_eq!(device.write(Lpn(1), 2), Outcome::Shared);
     let then = device.now;
     device.ftl.snapshot(then).unwrap();
-    device.trim(1);
+    device.trim(Lpn(1));
     device.advance(device.now);
     assert_eq!(device.references(difference), (1, 1, 0));
     assert_eq!(device.references(base), (0, 0, 1));
     // The index forgets the difference, so its value is stored once more.
-    device.write(2, 8);
-    device.write(3, 9);
-    assert_eq!(device.write(4, 2), Outcome::Programmed);
-    assert_eq!(device.read(0), Some(2));
+    device.write(Lpn(2), 8);
+    device.write(Lpn(3), 9);
+    assert_eq!(device.write(Lpn(4), 2), Outcome::Programmed);
+    assert_eq!(device.read(Lpn(0)), Some(2));
     device.collect(base);
-    assert_eq!(device.object(0), device.object(4), "it was merged");
+    assert_eq!(
+        device.object(Lpn(0)),
+        device.object(Lpn(4)),
+        "it was merged"
+    );
     assert_eq!(device.references(difference), (0, 1, 0));
-    assert_eq!((device.read(0), device.at(1, then)), (Some(2), Some(2)));
+    assert_eq!(
+        (device.read(Lpn(0)), device.at(Lpn(1), then)),
+        (Some(2), Some(2))
+    );
 }
 
 #[test]
 fn a_trimmed_page_comes_back_with_the_base_of_its_difference() {
     let mut device = Small::new(ALL);
-    device.write(0, 1);
-    assert_eq!(device.write(0, 2), Outcome::Packed);
-    let (base, then) = (device.base_of(0), device.now);
+    device.write(Lpn(0), 1);
+    assert_eq!(device.write(Lpn(0), 2), Outcome::Packed);
+    let (base, then) = (device.base_of(Lpn(0)), device.now);
     device.ftl.snapshot(then).unwrap();
-    device.trim(0);
+    device.trim(Lpn(0));
     let trimmed = device.now;
     device.ftl.snapshot(trimmed).unwrap();
-    assert_eq!(device.read(0), None);
+    assert_eq!(device.read(Lpn(0)), None);
     device.collect_all();
     // The snapshot keeps the difference, and that its base.
     device.advance(trimmed);
     assert_eq!(device.references(base), (0, 0, 1));
     device.rewind_to(then);
-    assert_eq!(device.read(0), Some(2));
+    assert_eq!(device.read(Lpn(0)), Some(2));
     device.rewind_to(trimmed);
-    assert_eq!((device.read(0), device.at(0, then)), (None, Some(2)));
+    assert_eq!(
+        (device.read(Lpn(0)), device.at(Lpn(0), then)),
+        (None, Some(2))
+    );
 }
 
 #[test]
@@ -389,22 +417,22 @@ fn a_write_revives_an_old_version_that_the_window_passes_at_that() {
         versions: in_entries(3),
         ..ALL
     });
-    device.write(0, 1);
-    device.write(0, 2);
-    let old = device.object_at(0, 1).unwrap();
+    device.write(Lpn(0), 1);
+    device.write(Lpn(0), 2);
+    let old = device.object_at(Lpn(0), 1).unwrap();
     device.advance(1);
     assert_eq!(device.references(old), (0, 1, 0));
-    device.write(1, 3);
+    device.write(Lpn(1), 3);
     assert_eq!(device.references(old), (0, 1, 0));
-    assert_eq!(device.write(2, 1), Outcome::Shared);
-    assert_eq!(device.object(2), old);
+    assert_eq!(device.write(Lpn(2), 1), Outcome::Shared);
+    assert_eq!(device.object(Lpn(2)), old);
     assert_eq!(
         device.references(old),
         (1, 0, 0),
         "the window has passed it"
     );
     device.collect_all();
-    assert_eq!(device.read(2), Some(1));
+    assert_eq!(device.read(Lpn(2)), Some(1));
 }
 
 #[test]
@@ -415,9 +443,9 @@ fn power_fails_while_the_queue_holds_two_versions_of_a_page() {
         let mut queue = WriteQueue::new(8, 1);
         for (lpn, value) in changes {
             device.tick();
-            assert!(queue.push(lpn, (value, device.now)));
+            assert!(queue.push(Lpn(lpn), (value, device.now)));
         }
-        for place in flushed.map_or(Vec::new(), |lpn| queue.flush_bucket_of(lpn)) {
+        for place in flushed.map_or(Vec::new(), |lpn| queue.flush_bucket_of(Lpn(lpn))) {
             let (lpn, (value, arrival)) = queue.change(place);
             device.ftl.set_instant(arrival);
             device.write_at(lpn, value);
@@ -438,11 +466,11 @@ fn power_fails_while_the_queue_holds_two_versions_of_a_page() {
                     .filter(|&(at, (page, _))| at <= instant && page == lpn);
                 let last = arrived.last().map(|(_, (_, value))| value);
                 let expected = last.filter(|_| survived(lpn));
-                assert_eq!(device.at(lpn, instant), expected, "{lpn} at {instant}");
+                assert_eq!(device.at(Lpn(lpn), instant), expected, "{lpn} at {instant}");
             }
         }
         // A change acknowledged when it was queued may be lost though a later one of another page is not.
-        let inverted = device.read(9).is_some() && device.read(0).is_none();
+        let inverted = device.read(Lpn(9)).is_some() && device.read(Lpn(0)).is_none();
         assert_eq!(inverted, flushed == Some(9));
     }
 }
@@ -454,46 +482,49 @@ fn a_value_that_the_index_forgot_becomes_a_base() {
         versions: None,
         ..ALL
     });
-    device.write(0, 1);
-    device.write(1, 1);
-    let base = device.object(0);
-    assert_eq!(device.write(5, 9), Outcome::Programmed);
+    device.write(Lpn(0), 1);
+    device.write(Lpn(1), 1);
+    let base = device.object(Lpn(0));
+    assert_eq!(device.write(Lpn(5), 9), Outcome::Programmed);
     assert!(!device.ftl.objects().is_indexed(base));
-    assert_eq!(device.write(0, 2), Outcome::Packed);
-    assert_eq!(device.write(1, 3), Outcome::Packed);
+    assert_eq!(device.write(Lpn(0), 2), Outcome::Packed);
+    assert_eq!(device.write(Lpn(1), 3), Outcome::Packed);
     assert_eq!(device.references(base), (0, 0, 2));
     // A second copy of its value is indexed: the death of the base is nothing to it.
-    assert_eq!(device.write(6, 1), Outcome::Programmed);
-    device.trim(0);
-    device.trim(1);
+    assert_eq!(device.write(Lpn(6), 1), Outcome::Programmed);
+    device.trim(Lpn(0));
+    device.trim(Lpn(1));
     assert!(!device.ftl.objects().is_alive(base));
-    assert_eq!(device.write(7, 1), Outcome::Shared);
-    assert_eq!((device.read(6), device.read(7)), (Some(1), Some(1)));
+    assert_eq!(device.write(Lpn(7), 1), Outcome::Shared);
+    assert_eq!(
+        (device.read(Lpn(6)), device.read(Lpn(7))),
+        (Some(1), Some(1))
+    );
 }
 
 #[test]
 fn the_window_passes_the_version_that_was_the_base_of_a_newer_one() {
     let mut device = Small::new(Policy { index: 0, ..ALL });
-    device.write(0, 1);
-    assert_eq!(device.write(0, 2), Outcome::Packed);
-    let base = device.base_of(0);
+    device.write(Lpn(0), 1);
+    assert_eq!(device.write(Lpn(0), 2), Outcome::Packed);
+    let base = device.base_of(Lpn(0));
     assert_eq!(device.references(base), (0, 1, 1));
     device.advance(device.now);
     assert_eq!(device.references(base), (0, 0, 1), "it is not freed");
     device.collect_all();
-    assert_eq!(device.read(0), Some(2));
+    assert_eq!(device.read(Lpn(0)), Some(2));
     // The same again, where the difference is an old version by now.
-    assert_eq!(device.write(0, 3), Outcome::Packed);
-    assert_eq!(device.base_of(0), base);
+    assert_eq!(device.write(Lpn(0), 3), Outcome::Packed);
+    assert_eq!(device.base_of(Lpn(0)), base);
     let before = device.now - 1;
     device.ftl.snapshot(before).unwrap();
     device.advance(device.now);
     assert_eq!(device.references(base), (0, 0, 2));
-    device.trim(0);
+    device.trim(Lpn(0));
     device.advance(device.now);
     assert_eq!(device.references(base), (0, 0, 1));
     device.collect_all();
-    assert_eq!(device.at(0, before), Some(2));
+    assert_eq!(device.at(Lpn(0), before), Some(2));
     assert!(device.ftl.delete_snapshot(before));
     assert!(!device.ftl.objects().is_alive(base));
 }
@@ -501,21 +532,24 @@ fn the_window_passes_the_version_that_was_the_base_of_a_newer_one() {
 #[test]
 fn a_snapshot_keeps_a_page_that_lost_its_address() {
     let mut device = Small::new(ALL);
-    device.write(0, 1);
-    let (then, object) = (device.now, device.object(0));
+    device.write(Lpn(0), 1);
+    let (then, object) = (device.now, device.object(Lpn(0)));
     device.ftl.snapshot(then).unwrap();
-    device.trim(0);
+    device.trim(Lpn(0));
     // The window passes it under pressure, and the page it lies on is collected.
     let before = device.place(object);
     device.collect_all();
     assert!(device.ftl.versions().unwrap().history.oldest() > then);
     assert_ne!(device.place(object), before);
     assert_eq!(device.references(object), (0, 1, 0));
-    assert_eq!((device.read(0), device.at(0, then)), (None, Some(1)));
+    assert_eq!(
+        (device.read(Lpn(0)), device.at(Lpn(0), then)),
+        (None, Some(1))
+    );
     let place = device.place(object);
     assert!(device.ftl.delete_snapshot(then));
     assert!(!device.is_valid(place) && !device.ftl.objects().is_alive(object));
-    assert!(device.ftl.version_at(0, then).is_err());
+    assert!(device.ftl.version_at(Lpn(0), then).is_err());
 }
 
 /// The next value from `from` on with the fingerprint of another.
@@ -534,23 +568,26 @@ fn the_value_with_the_fingerprint_of_a_write_may_end_while_room_is_made_for_it()
         delta: None,
         ..ALL
     });
-    device.write(0, 1);
-    device.write(0, 2);
+    device.write(Lpn(0), 1);
+    device.write(Lpn(0), 2);
     while u64::from(device.ftl.objects().live()) < device.ftl.core().most_live() {
         device.tick();
         let (now, lpn) = (When::now(device.now), device.now as u32 % PAGES);
         let filler = V(1000 + lpn);
         let written = device
             .ftl
-            .write_unhashed(now, lpn, filler, Unhashed::Off, Tag::NONE);
+            .write_unhashed(now, Lpn(lpn), filler, Unhashed::Off, Tag::NONE);
         written.unwrap();
     }
-    let old = device.object_at(0, 1).unwrap();
+    let old = device.object_at(Lpn(0), 1).unwrap();
     let written = colliding(1, BITS, 10);
     assert_eq!(device.ftl.candidate(V(written)), Some(old));
-    assert_eq!(device.write(1, written), Outcome::Programmed);
-    assert!(device.ftl.version_at(0, 1).is_err(), "it had to make room");
-    assert_eq!(device.read(1), Some(written));
+    assert_eq!(device.write(Lpn(1), written), Outcome::Programmed);
+    assert!(
+        device.ftl.version_at(Lpn(0), 1).is_err(),
+        "it had to make room"
+    );
+    assert_eq!(device.read(Lpn(1)), Some(written));
 }
 
 #[test]
@@ -566,14 +603,17 @@ fn a_merge_does_not_share_another_value_with_the_same_fingerprint() {
         versions: None,
         ..ALL
     });
-    device.write(0, 1);
-    assert_eq!(device.write(0, 2), Outcome::Packed);
+    device.write(Lpn(0), 1);
+    assert_eq!(device.write(Lpn(0), 2), Outcome::Packed);
     let other = colliding(2, BITS, 10);
-    assert_eq!(device.write(3, other), Outcome::Programmed);
-    assert_eq!(device.read(0), Some(2));
+    assert_eq!(device.write(Lpn(3), other), Outcome::Programmed);
+    assert_eq!(device.read(Lpn(0)), Some(2));
     let now = When::now(device.now);
-    assert!(device.ftl.merge_if_read_hot(now, 0).unwrap());
-    assert_eq!((device.read(0), device.read(3)), (Some(2), Some(other)));
+    assert!(device.ftl.merge_if_read_hot(now, Lpn(0)).unwrap());
+    assert_eq!(
+        (device.read(Lpn(0)), device.read(Lpn(3))),
+        (Some(2), Some(other))
+    );
     device.ftl.check().unwrap();
 }
 
@@ -588,17 +628,17 @@ fn a_return_that_fills_the_history_returns_every_page() {
         ..ALL
     });
     for lpn in 0..8 {
-        small.write(lpn, 100 + lpn);
+        small.write(Lpn(lpn), 100 + lpn);
     }
     let instant = small.now;
     // What has one stamp goes together.
     small.tick();
     for lpn in 0..8 {
-        small.write_at(lpn, 200 + lpn);
+        small.write_at(Lpn(lpn), 200 + lpn);
     }
     small.rewind_to(instant);
     for lpn in 0..8 {
-        assert_eq!(small.read(lpn), Some(100 + lpn), "page {lpn}");
+        assert_eq!(small.read(Lpn(lpn)), Some(100 + lpn), "page {lpn}");
     }
 }
 
@@ -617,7 +657,7 @@ fn the_reserve_is_free_of_old_versions_as_far_as_the_least_window_allows() {
             ..ALL
         });
         for write in 0..400 {
-            small.write(write % PAGES, write);
+            small.write(Lpn(write % PAGES), write);
         }
         let core = small.ftl.core();
         let free = core.most_live() - core.blocks().valid_units();

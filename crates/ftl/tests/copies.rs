@@ -11,7 +11,7 @@ use common::{Random, exported, slc};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{NandSim, Timing};
 use flashlore_flash::{
-    BlockId, Cause, Completion, Flash, Geometry, PageId, Ppn, Ready, Route, Stream, Tag, Time,
+    BlockId, Cause, Completion, Flash, Geometry, Lpn, PageId, Ppn, Ready, Route, Stream, Tag, Time,
     Unit, When,
 };
 use flashlore_ftl::{FtlOptions, Mode, PlainFtl, PoolScope, Watermarks};
@@ -144,7 +144,7 @@ fn run(units: u32, shared_channel: bool, copyback: bool, mode: Mode) -> Watched 
         now += random.exponential(600_000.0);
         ftl.advance(now).unwrap();
         let lpn = random.below(pages);
-        ftl.write(When::now(now), lpn, (), Tag::NONE).unwrap();
+        ftl.write(When::now(now), Lpn(lpn), (), Tag::NONE).unwrap();
     }
     ftl.check().unwrap();
     let flash = ftl.core_mut().flash_mut();

@@ -9,7 +9,7 @@ use crate::common;
 
 use common::{Random, exported, single_plane, slc};
 use flashlore_flash::sim::NandSim;
-use flashlore_flash::{Tag, When};
+use flashlore_flash::{Lpn, Tag, When};
 use flashlore_ftl::blocks::State;
 use flashlore_ftl::{FtlOptions, PlainFtl, VictimChoice};
 use flashlore_oracle::curves;
@@ -58,17 +58,17 @@ fn measure(scale: Scale, spare: f64, victims: VictimChoice) -> Measured {
     options.collect.victims = victims;
     let mut ftl = PlainFtl::new(flash, options).unwrap();
     for lpn in 0..pages {
-        ftl.write(When::now(0), lpn, (), Tag::NONE).unwrap();
+        ftl.write(When::now(0), Lpn(lpn), (), Tag::NONE).unwrap();
     }
     let mut random = Random::new(3);
     for _ in 0..u64::from(pages) * u64::from(scale.warm_up) {
-        ftl.write(When::now(0), random.below(pages), (), Tag::NONE)
+        ftl.write(When::now(0), Lpn(random.below(pages)), (), Tag::NONE)
             .unwrap();
     }
     ftl.core_mut().restart_counters();
     let (mut valid, mut sealed) = (0, 0);
     for number in 0..u64::from(pages) * u64::from(scale.rounds) {
-        ftl.write(When::now(0), random.below(pages), (), Tag::NONE)
+        ftl.write(When::now(0), Lpn(random.below(pages)), (), Tag::NONE)
             .unwrap();
         if number % u64::from(scale.pages_per_block * 16) == 0 {
             let (v, s) = sealed_blocks(&ftl);

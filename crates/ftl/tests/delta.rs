@@ -10,7 +10,7 @@ use common::values::{Lengths, Page, V};
 use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Geometry, Tag, When};
+use flashlore_flash::{Cause, Geometry, Lpn, Tag, When};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::policies::delta::DeltaOptions;
@@ -140,7 +140,7 @@ fn address(raw: u32, exported: u32) -> u32 {
     }
 }
 
-fn write(ftl: &mut Device, hashes: bool, now: u64, lpn: u32, value: u32) -> Result<(), String> {
+fn write(ftl: &mut Device, hashes: bool, now: u64, lpn: Lpn, value: u32) -> Result<(), String> {
     let when = When::now(now);
     let done = if hashes {
         ftl.write(when, lpn, V(value), Tag::NONE).map(drop)
@@ -151,7 +151,7 @@ fn write(ftl: &mut Device, hashes: bool, now: u64, lpn: u32, value: u32) -> Resu
     done.map_err(|e: FtlError<_>| e.to_string())
 }
 
-fn read(ftl: &mut Device, now: u64, lpn: u32) -> Result<Option<u32>, String> {
+fn read(ftl: &mut Device, now: u64, lpn: Lpn) -> Result<Option<u32>, String> {
     let (page, _) = ftl
         .read(now, lpn, Cause::Host, Tag::NONE)
         .map_err(|e| e.to_string())?;
@@ -184,18 +184,18 @@ proptest! {
             match *step {
                 Step::Write(raw, value) => {
                     let (lpn, value) = (address(raw, exported), value % values);
-                    write(&mut ftl, deduplicates, now, lpn, value).map_err(TestCaseError::fail)?;
+                    write(&mut ftl, deduplicates, now, Lpn(lpn), value).map_err(TestCaseError::fail)?;
                     model.insert(lpn, value);
                 }
                 Step::Read(raw) => {
                     let lpn = address(raw, exported);
-                    let found = read(&mut ftl, now, lpn).map_err(TestCaseError::fail)?;
+                    let found = read(&mut ftl, now, Lpn(lpn)).map_err(TestCaseError::fail)?;
                     prop_assert_eq!(found, model.get(&lpn).copied());
-                    ftl.merge_if_read_hot(When::now(now), lpn).unwrap();
+                    ftl.merge_if_read_hot(When::now(now), Lpn(lpn)).unwrap();
                 }
                 Step::Trim(raw) => {
                     let lpn = address(raw, exported);
-                    ftl.trim(lpn).unwrap();
+                    ftl.trim(Lpn(lpn)).unwrap();
                     model.remove(&lpn);
                 }
                 Step::Scan => {
@@ -217,7 +217,7 @@ proptest! {
         ftl.settle(now).unwrap();
         ftl.check().map_err(TestCaseError::fail)?;
         for lpn in 0..exported {
-            let found = read(&mut ftl, now, lpn).map_err(TestCaseError::fail)?;
+            let found = read(&mut ftl, now, Lpn(lpn)).map_err(TestCaseError::fail)?;
             prop_assert_eq!(found, model.get(&lpn).copied());
         }
     }

@@ -14,7 +14,7 @@ use flashlore_flash::geometry::Counts;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Flash, Geometry, Owner, Tag, When};
+use flashlore_flash::{Cause, Flash, Geometry, Lpn, Owner, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
@@ -159,7 +159,7 @@ struct Core {
 }
 
 impl Core {
-    fn write(&mut self, lpn: u32) -> V {
+    fn write(&mut self, lpn: Lpn) -> V {
         let value = V(self.writers.len() as u32);
         self.writers.push(u64::from(lpn));
         let encode = self.ftl.begin_write(lpn);
@@ -255,18 +255,18 @@ fn twins(delta: DeltaOptions, encoder: Lengths, steps: &[Step]) -> Result<Sums, 
         match *step {
             Step::Write(raw) => {
                 let lpn = page(raw, PAGES);
-                model.write(u64::from(lpn), core.write(lpn).0);
+                model.write(u64::from(lpn), core.write(Lpn(lpn)).0);
                 writing = Some(lpn);
             }
             Step::Read(raw) => {
                 let lpn = page(raw, PAGES);
-                let (found, _) = core.ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap();
+                let (found, _) = core.ftl.read(0, Lpn(lpn), Cause::Host, Tag::NONE).unwrap();
                 let expected = model.read(u64::from(lpn));
                 prop_assert_eq!(found.map(|p| p.value().0), expected.map(|r| r.value));
                 host_reads = expected.map_or(0, |r| r.flash_reads);
                 sums.delta_reads += u64::from(expected.is_some_and(|r| r.delta));
                 sums.double_reads += u64::from(host_reads == 2);
-                let merged = core.ftl.merge_if_read_hot(When::now(0), lpn).unwrap();
+                let merged = core.ftl.merge_if_read_hot(When::now(0), Lpn(lpn)).unwrap();
                 prop_assert_eq!(
                     merged,
                     model.merge_if_read_hot(u64::from(lpn)),
@@ -276,7 +276,7 @@ fn twins(delta: DeltaOptions, encoder: Lengths, steps: &[Step]) -> Result<Sums, 
             }
             Step::Trim(raw) => {
                 let lpn = page(raw, PAGES);
-                core.ftl.trim(lpn).unwrap();
+                core.ftl.trim(Lpn(lpn)).unwrap();
                 model.trim(u64::from(lpn));
             }
             Step::Scan => {
@@ -412,7 +412,7 @@ fn unnamed(ops: Vec<Op>) -> Vec<Op> {
     let unnamed = ops.into_iter().map(|op| match op {
         Op::Program { ppn, owner, from } => Op::Program {
             ppn,
-            owner: owner.map(|_| Owner::value(0)),
+            owner: owner.map(|_| Owner::page(Lpn(0))),
             from,
         },
         op => op,
@@ -455,8 +455,8 @@ proptest! {
             match step {
                 Step::Write(raw) => {
                     let (lpn, value, when) = (page(raw, pages), V(i as u32), When::now(now));
-                    let ours = ftl.write(when, lpn, value, Tag::NONE).map(drop);
-                    let theirs = plain.write(when, lpn, value.into(), Tag::NONE).map(drop);
+                    let ours = ftl.write(when, Lpn(lpn), value, Tag::NONE).map(drop);
+                    let theirs = plain.write(when, Lpn(lpn), value.into(), Tag::NONE).map(drop);
                     let [ours, theirs] = [ours, theirs].map(|r| r.map_err(|e| e.to_string()));
                     prop_assert_eq!(&ours, &theirs, "step {}", i);
                     if ours.is_err() {
@@ -465,14 +465,14 @@ proptest! {
                 }
                 Step::Read(raw) => {
                     let lpn = page(raw, pages);
-                    let (ours, _) = ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
-                    let (theirs, _) = plain.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
+                    let (ours, _) = ftl.read(now, Lpn(lpn), Cause::Host, Tag::NONE).unwrap();
+                    let (theirs, _) = plain.read(now, Lpn(lpn), Cause::Host, Tag::NONE).unwrap();
                     prop_assert_eq!(ours, theirs);
-                    prop_assert!(!ftl.merge_if_read_hot(When::now(now), lpn).unwrap());
+                    prop_assert!(!ftl.merge_if_read_hot(When::now(now), Lpn(lpn)).unwrap());
                 }
                 Step::Trim(raw) => {
-                    ftl.trim(page(raw, pages)).unwrap();
-                    plain.trim(page(raw, pages)).unwrap();
+                    ftl.trim(Lpn(page(raw, pages))).unwrap();
+                    plain.trim(Lpn(page(raw, pages))).unwrap();
                 }
                 Step::Scan => {
                     ftl.begin_cold_scan();

@@ -9,7 +9,7 @@ use common::values::{Lengths, Page, V};
 use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Geometry, Ppn, Tag, When};
+use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Ppn, Tag, When};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::policies::delta::{DeltaCounters, DeltaOptions, NEVER};
@@ -56,12 +56,12 @@ fn device_with(
     ContentFtl::with_policies(medium, options, policies, NoCensus, Resident).unwrap()
 }
 
-fn write(ftl: &mut Device, lpn: u32, value: u32) -> Outcome {
+fn write(ftl: &mut Device, lpn: Lpn, value: u32) -> Outcome {
     let done = ftl.write(When::now(0), lpn, V(value), Tag::NONE);
     done.unwrap().0
 }
 
-fn read(ftl: &mut Device, lpn: u32) -> Option<u32> {
+fn read(ftl: &mut Device, lpn: Lpn) -> Option<u32> {
     let (page, _) = ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap();
     page.map(|page| page.value().0)
 }
@@ -76,13 +76,13 @@ fn foreground(ftl: &Device) -> u64 {
 }
 
 /// Where the two parts of a page in delta form lie: its base, and its packed page.
-fn parts(ftl: &Device, lpn: u32) -> (Ppn, Ppn) {
+fn parts(ftl: &Device, lpn: Lpn) -> (Ppn, Ppn) {
     let object = ftl.objects().object_of(lpn).unwrap();
     let (pack, base) = ftl.objects().packed(object).unwrap();
     (ftl.objects().at(base), ftl.delta().unwrap().packs.at(pack))
 }
 
-fn is_delta(ftl: &Device, lpn: u32) -> bool {
+fn is_delta(ftl: &Device, lpn: Lpn) -> bool {
     let object = ftl.objects().object_of(lpn);
     object.is_some_and(|o| ftl.objects().packed(o).is_some())
 }
@@ -94,10 +94,10 @@ fn is_valid(ftl: &Device, ppn: Ppn) -> bool {
 /// A page in delta form, its delta on flash.
 fn one_delta(encoder: Lengths, delta: DeltaOptions) -> (Device, Ppn, Ppn) {
     let mut ftl = device(30, 40, delta, 0, encoder);
-    assert_eq!(write(&mut ftl, 7, 1), Outcome::Programmed);
-    assert_eq!(write(&mut ftl, 7, 2), Outcome::Packed);
+    assert_eq!(write(&mut ftl, Lpn(7), 1), Outcome::Programmed);
+    assert_eq!(write(&mut ftl, Lpn(7), 2), Outcome::Packed);
     ftl.flush_packs(0).unwrap();
-    let (base, pack) = parts(&ftl, 7);
+    let (base, pack) = parts(&ftl, Lpn(7));
     assert!(is_valid(&ftl, base) && is_valid(&ftl, pack) && base != pack);
     (ftl, base, pack)
 }
@@ -105,17 +105,17 @@ fn one_delta(encoder: Lengths, delta: DeltaOptions) -> (Device, Ppn, Ppn) {
 #[test]
 fn the_first_write_is_whole_the_second_a_difference_and_two_reads_end_that() {
     let (mut ftl, base, pack) = one_delta(fixed(500), DIFFERENCES);
-    assert_eq!(read(&mut ftl, 7), Some(2));
-    assert!(!ftl.merge_if_read_hot(When::now(0), 7).unwrap());
-    assert_eq!(read(&mut ftl, 7), Some(2));
+    assert_eq!(read(&mut ftl, Lpn(7)), Some(2));
+    assert!(!ftl.merge_if_read_hot(When::now(0), Lpn(7)).unwrap());
+    assert_eq!(read(&mut ftl, Lpn(7)), Some(2));
     assert_eq!(ftl.core().counters().page_reads_host, 4);
-    assert!(ftl.merge_if_read_hot(When::now(0), 7).unwrap());
+    assert!(ftl.merge_if_read_hot(When::now(0), Lpn(7)).unwrap());
     // (c): a merge ends delta and base.
-    assert!(!is_valid(&ftl, base) && !is_valid(&ftl, pack) && !is_delta(&ftl, 7));
-    assert_eq!(write(&mut ftl, 7, 3), Outcome::Programmed);
+    assert!(!is_valid(&ftl, base) && !is_valid(&ftl, pack) && !is_delta(&ftl, Lpn(7)));
+    assert_eq!(write(&mut ftl, Lpn(7), 3), Outcome::Programmed);
     ftl.begin_cold_scan();
-    assert_eq!(write(&mut ftl, 7, 4), Outcome::Programmed);
-    assert_eq!(write(&mut ftl, 7, 5), Outcome::Packed);
+    assert_eq!(write(&mut ftl, Lpn(7), 4), Outcome::Programmed);
+    assert_eq!(write(&mut ftl, Lpn(7), 5), Outcome::Packed);
     ftl.check().unwrap();
 }
 
@@ -134,7 +134,7 @@ fn a_write_that_does_not_compress_ends_delta_and_base() {
     };
     let (mut ftl, base, pack) = one_delta(lengths, most_bytes);
     let long = (3..).find(|&value| !short(value)).unwrap();
-    assert_eq!(write(&mut ftl, 7, long), Outcome::Programmed);
+    assert_eq!(write(&mut ftl, Lpn(7), long), Outcome::Programmed);
     assert!(!is_valid(&ftl, base) && !is_valid(&ftl, pack));
     ftl.check().unwrap();
 }
@@ -142,25 +142,28 @@ fn a_write_that_does_not_compress_ends_delta_and_base() {
 #[test]
 fn a_newer_delta_ends_the_older_and_keeps_the_base() {
     let (mut ftl, base, pack) = one_delta(fixed(500), DIFFERENCES);
-    assert_eq!(write(&mut ftl, 7, 3), Outcome::Packed);
+    assert_eq!(write(&mut ftl, Lpn(7), 3), Outcome::Packed);
     assert!(is_valid(&ftl, base) && !is_valid(&ftl, pack));
-    assert_eq!(parts(&ftl, 7), (base, Ppn::NONE));
+    assert_eq!(parts(&ftl, Lpn(7)), (base, Ppn::NONE));
     ftl.flush_packs(0).unwrap();
-    assert_eq!((read(&mut ftl, 7), parts(&ftl, 7).0), (Some(3), base));
+    assert_eq!(
+        (read(&mut ftl, Lpn(7)), parts(&ftl, Lpn(7)).0),
+        (Some(3), base)
+    );
     ftl.check().unwrap();
 }
 
 #[test]
 fn a_trim_ends_delta_and_base_and_forgets_the_counts() {
     let (mut ftl, base, pack) = one_delta(fixed(500), DIFFERENCES);
-    ftl.trim(7).unwrap();
+    ftl.trim(Lpn(7)).unwrap();
     assert!(!is_valid(&ftl, base) && !is_valid(&ftl, pack));
-    assert_eq!((read(&mut ftl, 7), ftl.objects().live()), (None, 0));
+    assert_eq!((read(&mut ftl, Lpn(7)), ftl.objects().live()), (None, 0));
     // Reads of nothing are not counted either: the page is as new.
-    assert_eq!(read(&mut ftl, 7), None);
-    assert_eq!(write(&mut ftl, 7, 3), Outcome::Programmed);
-    assert_eq!(write(&mut ftl, 7, 4), Outcome::Packed);
-    ftl.trim(7).unwrap(); // in RAM still
+    assert_eq!(read(&mut ftl, Lpn(7)), None);
+    assert_eq!(write(&mut ftl, Lpn(7), 3), Outcome::Programmed);
+    assert_eq!(write(&mut ftl, Lpn(7), 4), Outcome::Packed);
+    ftl.trim(Lpn(7)).unwrap(); // in RAM still
     ftl.flush_packs(0).unwrap();
     assert_eq!(ftl.core().counters().programs_log, 1);
     ftl.check().unwrap();
@@ -177,7 +180,7 @@ fn overwriting_once_saves_three_quarters_of_a_page_and_four_times_three_pages() 
         let mut ftl = device(30, 40, once, 0, fixed(1014));
         for value in 0..=updates {
             for lpn in 0..pages {
-                write(&mut ftl, lpn, 100 * lpn + value);
+                write(&mut ftl, Lpn(lpn), 100 * lpn + value);
             }
         }
         ftl.flush_packs(0).unwrap();
@@ -205,16 +208,16 @@ fn foreground_pages_follow_the_share_and_the_size_of_what_is_compressible() {
         ] {
             let mut ftl = device(300, 100, DIFFERENCES, 0, fixed(bytes));
             for lpn in 0..100 {
-                write(&mut ftl, lpn, lpn);
+                write(&mut ftl, Lpn(lpn), lpn);
                 if lpn < whole_pages {
-                    read(&mut ftl, lpn);
-                    read(&mut ftl, lpn);
+                    read(&mut ftl, Lpn(lpn));
+                    read(&mut ftl, Lpn(lpn));
                 }
             }
             ftl.core_mut().restart_counters();
             let requests = 3000;
             for number in 0..requests {
-                write(&mut ftl, number % 100, 1000 + number);
+                write(&mut ftl, Lpn(number % 100), 1000 + number);
             }
             ftl.flush_packs(0).unwrap();
             let n = f64::from(requests);
@@ -248,33 +251,33 @@ fn a_base_that_collection_moves_goes_on_decoding() {
     let mut ftl = device(13, 108, DIFFERENCES, 0, fixed(500));
     let mut random = Random::new(1);
     for lpn in 0..108 {
-        write(&mut ftl, lpn, lpn);
+        write(&mut ftl, Lpn(lpn), lpn);
         if lpn != 6 && lpn != 7 {
             // Read-hot: never a difference.
-            read(&mut ftl, lpn);
-            read(&mut ftl, lpn);
+            read(&mut ftl, Lpn(lpn));
+            read(&mut ftl, Lpn(lpn));
         }
     }
-    write(&mut ftl, 7, 1000);
+    write(&mut ftl, Lpn(7), 1000);
     ftl.flush_packs(0).unwrap();
-    let mut last = parts(&ftl, 7);
+    let mut last = parts(&ftl, Lpn(7));
     let mut moves = (0, 0);
     for number in 0..5000 {
-        write(&mut ftl, 8 + random.below(100), 2000 + number);
+        write(&mut ftl, Lpn(8 + random.below(100)), 2000 + number);
         if number % 5 == 0 {
             // Blocks of packed pages fill, too.
-            write(&mut ftl, 6, 10_000 + number);
+            write(&mut ftl, Lpn(6), 10_000 + number);
             ftl.flush_packs(0).unwrap();
         }
-        let now = parts(&ftl, 7);
+        let now = parts(&ftl, Lpn(7));
         moves.0 += u32::from(now.0 != last.0);
         moves.1 += u32::from(now.1 != last.1);
         last = now;
-        let (page, _) = ftl.read(0, 7, Cause::Scan, Tag::NONE).unwrap();
+        let (page, _) = ftl.read(0, Lpn(7), Cause::Scan, Tag::NONE).unwrap();
         assert_eq!(page.map(|page| page.value()), Some(V(1000)));
         assert_eq!(
             ftl.objects()
-                .packed(ftl.objects().get(7))
+                .packed(ftl.objects().get(Lpn(7)))
                 .map(|(_, b)| ftl.objects().content(b)),
             Some(V(7))
         );
@@ -298,7 +301,7 @@ fn every_page_in_delta_form_on_little_spare_space_does_not_livelock() {
             let mut ftl = device(blocks, pages, options, 0, fixed(bytes));
             for round in 0..2 {
                 for lpn in 0..pages {
-                    write(&mut ftl, lpn, 10_000 * round + lpn);
+                    write(&mut ftl, Lpn(lpn), 10_000 * round + lpn);
                 }
             }
             ftl.check().unwrap();
@@ -307,7 +310,7 @@ fn every_page_in_delta_form_on_little_spare_space_does_not_livelock() {
             let mut last = vec![None; pages as usize];
             for number in 0..8 * pages {
                 let lpn = random.below(pages);
-                write(&mut ftl, lpn, 100_000 + number);
+                write(&mut ftl, Lpn(lpn), 100_000 + number);
                 last[lpn as usize] = Some(100_000 + number);
             }
             ftl.check().unwrap();
@@ -319,7 +322,7 @@ fn every_page_in_delta_form_on_little_spare_space_does_not_livelock() {
                 "{bytes} bytes: {of_a_write:.1} pages erased a write"
             );
             for (lpn, value) in (0..).zip(&last) {
-                let found = read(&mut ftl, lpn);
+                let found = read(&mut ftl, Lpn(lpn));
                 assert!(value.is_none_or(|value| found == Some(value)));
             }
         }
@@ -333,8 +336,8 @@ fn shared_base(entries: u32) -> Device {
         ..DIFFERENCES
     };
     let mut ftl = device(30, 40, options, entries, fixed(1000));
-    assert_eq!(write(&mut ftl, 0, 1), Outcome::Programmed);
-    assert_eq!(write(&mut ftl, 1, 1), Outcome::Shared);
+    assert_eq!(write(&mut ftl, Lpn(0), 1), Outcome::Programmed);
+    assert_eq!(write(&mut ftl, Lpn(1), 1), Outcome::Shared);
     ftl
 }
 
@@ -342,7 +345,7 @@ fn shared_base(entries: u32) -> Device {
 fn collect_all(ftl: &mut Device) {
     let before = ftl.core().counters().erases;
     for number in 0.. {
-        write(ftl, 10 + number % 30, 1_000_000 + number);
+        write(ftl, Lpn(10 + number % 30), 1_000_000 + number);
         if number % 30 == 0 {
             ftl.begin_cold_scan();
         }
@@ -356,20 +359,20 @@ fn collect_all(ftl: &mut Device) {
 #[test]
 fn a_shared_base_outlives_the_pages_that_held_it() {
     let mut ftl = shared_base(100);
-    assert_eq!(write(&mut ftl, 0, 2), Outcome::Packed);
+    assert_eq!(write(&mut ftl, Lpn(0), 2), Outcome::Packed);
     ftl.flush_packs(0).unwrap();
     assert_eq!(ftl.delta().unwrap().pinned, 0);
-    let (base, _) = parts(&ftl, 0);
-    ftl.trim(1).unwrap();
+    let (base, _) = parts(&ftl, Lpn(0));
+    ftl.trim(Lpn(1)).unwrap();
     assert!(is_valid(&ftl, base));
     assert_eq!(ftl.delta().unwrap().pinned, 1);
-    assert_eq!(read(&mut ftl, 0), Some(2));
+    assert_eq!(read(&mut ftl, Lpn(0)), Some(2));
     // The base is in the index still: a page that is written with its value shares it.
-    assert_eq!(write(&mut ftl, 2, 1), Outcome::Shared);
+    assert_eq!(write(&mut ftl, Lpn(2), 1), Outcome::Shared);
     assert_eq!(ftl.delta().unwrap().pinned, 0);
     ftl.check().unwrap();
-    ftl.trim(2).unwrap();
-    ftl.trim(0).unwrap();
+    ftl.trim(Lpn(2)).unwrap();
+    ftl.trim(Lpn(0)).unwrap();
     assert!(!is_valid(&ftl, base));
     assert_eq!((ftl.objects().live(), ftl.delta().unwrap().packed), (0, 0));
     ftl.check().unwrap();
@@ -378,31 +381,34 @@ fn a_shared_base_outlives_the_pages_that_held_it() {
 #[test]
 fn two_pages_have_different_deltas_on_one_base() {
     let mut ftl = shared_base(100);
-    assert_eq!(write(&mut ftl, 0, 2), Outcome::Packed);
-    assert_eq!(write(&mut ftl, 1, 3), Outcome::Packed);
+    assert_eq!(write(&mut ftl, Lpn(0), 2), Outcome::Packed);
+    assert_eq!(write(&mut ftl, Lpn(1), 3), Outcome::Packed);
     ftl.flush_packs(0).unwrap();
-    assert_eq!(parts(&ftl, 0).0, parts(&ftl, 1).0);
-    assert_eq!((read(&mut ftl, 0), read(&mut ftl, 1)), (Some(2), Some(3)));
+    assert_eq!(parts(&ftl, Lpn(0)).0, parts(&ftl, Lpn(1)).0);
+    assert_eq!(
+        (read(&mut ftl, Lpn(0)), read(&mut ftl, Lpn(1))),
+        (Some(2), Some(3))
+    );
     ftl.check().unwrap();
     // One of them leaves: the base stays for the other.
-    let (base, _) = parts(&ftl, 0);
-    ftl.trim(0).unwrap();
+    let (base, _) = parts(&ftl, Lpn(0));
+    ftl.trim(Lpn(0)).unwrap();
     assert!(is_valid(&ftl, base));
-    assert_eq!(read(&mut ftl, 1), Some(3));
+    assert_eq!(read(&mut ftl, Lpn(1)), Some(3));
     ftl.check().unwrap();
     collect_all(&mut ftl);
-    let (page, _) = ftl.read(0, 1, Cause::Scan, Tag::NONE).unwrap();
+    let (page, _) = ftl.read(0, Lpn(1), Cause::Scan, Tag::NONE).unwrap();
     assert_eq!(page.map(|p| p.value()), Some(V(3)));
 }
 
 #[test]
 fn both_of_two_deltas_on_one_base_survive_collection() {
     let mut ftl = shared_base(100);
-    write(&mut ftl, 0, 2);
-    write(&mut ftl, 1, 3);
+    write(&mut ftl, Lpn(0), 2);
+    write(&mut ftl, Lpn(1), 3);
     collect_all(&mut ftl);
     for (lpn, value) in [(0, 2), (1, 3)] {
-        let (page, _) = ftl.read(0, lpn, Cause::Scan, Tag::NONE).unwrap();
+        let (page, _) = ftl.read(0, Lpn(lpn), Cause::Scan, Tag::NONE).unwrap();
         assert_eq!(page.map(|p| p.value()), Some(V(value)));
     }
 }
@@ -410,14 +416,14 @@ fn both_of_two_deltas_on_one_base_survive_collection() {
 #[test]
 fn a_base_may_have_left_the_index() {
     let mut ftl = shared_base(1);
-    assert_eq!(write(&mut ftl, 5, 9), Outcome::Programmed); // takes the entry
-    assert_eq!(write(&mut ftl, 0, 2), Outcome::Packed);
-    assert_eq!(write(&mut ftl, 1, 3), Outcome::Packed);
-    assert_eq!(write(&mut ftl, 6, 1), Outcome::Programmed); // a second copy of the base's value
+    assert_eq!(write(&mut ftl, Lpn(5), 9), Outcome::Programmed); // takes the entry
+    assert_eq!(write(&mut ftl, Lpn(0), 2), Outcome::Packed);
+    assert_eq!(write(&mut ftl, Lpn(1), 3), Outcome::Packed);
+    assert_eq!(write(&mut ftl, Lpn(6), 1), Outcome::Programmed); // a second copy of the base's value
     ftl.check().unwrap();
-    ftl.trim(0).unwrap();
-    ftl.trim(1).unwrap();
-    assert_eq!(write(&mut ftl, 7, 1), Outcome::Shared);
+    ftl.trim(Lpn(0)).unwrap();
+    ftl.trim(Lpn(1)).unwrap();
+    assert_eq!(write(&mut ftl, Lpn(7), 1), Outcome::Shared);
     assert_eq!(ftl.objects().live(), 2);
     ftl.check().unwrap();
 }
@@ -425,16 +431,16 @@ fn a_base_may_have_left_the_index() {
 #[test]
 fn a_merge_shares_what_is_stored_already() {
     let mut ftl = shared_base(1);
-    assert_eq!(write(&mut ftl, 0, 2), Outcome::Packed);
+    assert_eq!(write(&mut ftl, Lpn(0), 2), Outcome::Packed);
     ftl.flush_packs(0).unwrap();
-    assert_eq!(write(&mut ftl, 5, 9), Outcome::Programmed); // takes the entry
-    assert_eq!(write(&mut ftl, 3, 2), Outcome::Programmed); // a second copy, and it is indexed
-    ftl.trim(1).unwrap();
-    let (base, pack) = parts(&ftl, 0);
-    read(&mut ftl, 0);
-    read(&mut ftl, 0);
-    assert!(ftl.merge_if_read_hot(When::now(0), 0).unwrap());
-    assert_eq!(ftl.objects().get(0), ftl.objects().get(3));
+    assert_eq!(write(&mut ftl, Lpn(5), 9), Outcome::Programmed); // takes the entry
+    assert_eq!(write(&mut ftl, Lpn(3), 2), Outcome::Programmed); // a second copy, and it is indexed
+    ftl.trim(Lpn(1)).unwrap();
+    let (base, pack) = parts(&ftl, Lpn(0));
+    read(&mut ftl, Lpn(0));
+    read(&mut ftl, Lpn(0));
+    assert!(ftl.merge_if_read_hot(When::now(0), Lpn(0)).unwrap());
+    assert_eq!(ftl.objects().get(Lpn(0)), ftl.objects().get(Lpn(3)));
     assert!(!is_valid(&ftl, base) && !is_valid(&ftl, pack));
     assert_eq!(counters(&ftl).merges_shared, 1);
     assert_eq!(ftl.core().counters().programs_merge, 0);
@@ -444,16 +450,16 @@ fn a_merge_shares_what_is_stored_already() {
 #[test]
 fn a_packed_value_is_shared_by_its_duplicates_and_a_merge_serves_them_all() {
     let mut ftl = shared_base(100);
-    assert_eq!(write(&mut ftl, 0, 2), Outcome::Packed);
-    assert_eq!(write(&mut ftl, 3, 2), Outcome::Shared);
-    assert_eq!(ftl.objects().get(0), ftl.objects().get(3));
+    assert_eq!(write(&mut ftl, Lpn(0), 2), Outcome::Packed);
+    assert_eq!(write(&mut ftl, Lpn(3), 2), Outcome::Shared);
+    assert_eq!(ftl.objects().get(Lpn(0)), ftl.objects().get(Lpn(3)));
     ftl.check().unwrap();
-    read(&mut ftl, 0);
-    read(&mut ftl, 0);
-    assert!(ftl.merge_if_read_hot(When::now(0), 0).unwrap());
-    assert!(!ftl.objects().is_packed(ftl.objects().get(3)));
+    read(&mut ftl, Lpn(0));
+    read(&mut ftl, Lpn(0));
+    assert!(ftl.merge_if_read_hot(When::now(0), Lpn(0)).unwrap());
+    assert!(!ftl.objects().is_packed(ftl.objects().get(Lpn(3))));
     for lpn in [0, 3] {
-        let (page, _) = ftl.read(0, lpn, Cause::Scan, Tag::NONE).unwrap();
+        let (page, _) = ftl.read(0, Lpn(lpn), Cause::Scan, Tag::NONE).unwrap();
         assert_eq!(page.map(|p| p.value()), Some(V(2)));
     }
     ftl.check().unwrap();
@@ -462,21 +468,21 @@ fn a_packed_value_is_shared_by_its_duplicates_and_a_merge_serves_them_all() {
 #[test]
 fn a_merge_of_a_new_value_enters_the_index() {
     let mut ftl = shared_base(100);
-    write(&mut ftl, 0, 2);
-    read(&mut ftl, 0);
-    read(&mut ftl, 0);
-    assert!(ftl.merge_if_read_hot(When::now(0), 0).unwrap());
-    assert_eq!(write(&mut ftl, 3, 2), Outcome::Shared);
+    write(&mut ftl, Lpn(0), 2);
+    read(&mut ftl, Lpn(0));
+    read(&mut ftl, Lpn(0));
+    assert!(ftl.merge_if_read_hot(When::now(0), Lpn(0)).unwrap());
+    assert_eq!(write(&mut ftl, Lpn(3), 2), Outcome::Shared);
     ftl.check().unwrap();
 }
 
 #[test]
 fn a_page_in_delta_form_may_go_back_to_its_base() {
     let mut ftl = shared_base(100);
-    write(&mut ftl, 0, 2);
-    assert_eq!(write(&mut ftl, 0, 1), Outcome::Shared);
-    assert_eq!(ftl.objects().get(0), ftl.objects().get(1));
-    assert!(!is_delta(&ftl, 0));
+    write(&mut ftl, Lpn(0), 2);
+    assert_eq!(write(&mut ftl, Lpn(0), 1), Outcome::Shared);
+    assert_eq!(ftl.objects().get(Lpn(0)), ftl.objects().get(Lpn(1)));
+    assert!(!is_delta(&ftl, Lpn(0)));
     assert_eq!((ftl.objects().live(), ftl.delta().unwrap().packed), (1, 0));
     ftl.flush_packs(0).unwrap();
     assert_eq!(ftl.core().counters().programs_log, 0);
@@ -493,16 +499,16 @@ fn a_verified_merge_leaves_the_entry_of_the_stored_copy() {
         out_of_line: false,
     };
     let mut ftl = device_with(30, 40, DIFFERENCES, dedup, fixed(1000));
-    write(&mut ftl, 0, 1);
-    write(&mut ftl, 0, 2);
-    write(&mut ftl, 3, 2);
-    read(&mut ftl, 0);
-    read(&mut ftl, 0);
+    write(&mut ftl, Lpn(0), 1);
+    write(&mut ftl, Lpn(0), 2);
+    write(&mut ftl, Lpn(3), 2);
+    read(&mut ftl, Lpn(0));
+    read(&mut ftl, Lpn(0));
     // Nobody compares the two: the merge programs.
-    assert!(ftl.merge_if_read_hot(When::now(0), 0).unwrap());
+    assert!(ftl.merge_if_read_hot(When::now(0), Lpn(0)).unwrap());
     assert_eq!(ftl.core().counters().programs_merge, 1);
-    assert_eq!(write(&mut ftl, 4, 2), Outcome::Shared);
-    assert_eq!(ftl.objects().get(4), ftl.objects().get(3));
+    assert_eq!(write(&mut ftl, Lpn(4), 2), Outcome::Shared);
+    assert_eq!(ftl.objects().get(Lpn(4)), ftl.objects().get(Lpn(3)));
     ftl.check().unwrap();
 }
 
@@ -520,32 +526,32 @@ fn a_base_that_a_difference_alone_keeps_costs_what_lambda_says() {
         (876, Outcome::Programmed),
     ] {
         let mut ftl = device(30, 40, hot(lambda), 0, fixed(500));
-        write(&mut ftl, 0, 1);
-        assert_eq!(write(&mut ftl, 0, 2), outcome, "{lambda} thousandths");
+        write(&mut ftl, Lpn(0), 1);
+        assert_eq!(write(&mut ftl, Lpn(0), 2), outcome, "{lambda} thousandths");
     }
     let mut ftl = device(30, 40, hot(1000), 100, fixed(500));
-    write(&mut ftl, 0, 1);
-    write(&mut ftl, 1, 1);
+    write(&mut ftl, Lpn(0), 1);
+    write(&mut ftl, Lpn(1), 1);
     assert_eq!(
-        write(&mut ftl, 0, 2),
+        write(&mut ftl, Lpn(0), 2),
         Outcome::Packed,
         "page 1 keeps the base anyway"
     );
-    assert_eq!(write(&mut ftl, 0, 3), Outcome::Packed);
-    ftl.trim(1).unwrap();
+    assert_eq!(write(&mut ftl, Lpn(0), 3), Outcome::Packed);
+    ftl.trim(Lpn(1)).unwrap();
     assert_eq!(
-        write(&mut ftl, 0, 4),
+        write(&mut ftl, Lpn(0), 4),
         Outcome::Programmed,
         "page 0 alone keeps it"
     );
-    write(&mut ftl, 5, 9);
-    write(&mut ftl, 6, 9);
-    write(&mut ftl, 7, 9);
-    assert_eq!(write(&mut ftl, 5, 10), Outcome::Packed);
-    assert_eq!(write(&mut ftl, 6, 11), Outcome::Packed);
-    ftl.trim(7).unwrap();
+    write(&mut ftl, Lpn(5), 9);
+    write(&mut ftl, Lpn(6), 9);
+    write(&mut ftl, Lpn(7), 9);
+    assert_eq!(write(&mut ftl, Lpn(5), 10), Outcome::Packed);
+    assert_eq!(write(&mut ftl, Lpn(6), 11), Outcome::Packed);
+    ftl.trim(Lpn(7)).unwrap();
     assert_eq!(
-        write(&mut ftl, 5, 12),
+        write(&mut ftl, Lpn(5), 12),
         Outcome::Packed,
         "page 6 keeps it, too"
     );
@@ -560,12 +566,12 @@ fn beyond_the_budget_for_bases_the_oldest_differences_are_merged() {
     };
     let mut ftl = device(30, 40, budget, 0, fixed(500));
     for lpn in 0..5 {
-        write(&mut ftl, lpn, 10 * lpn);
-        write(&mut ftl, lpn, 10 * lpn + 1);
+        write(&mut ftl, Lpn(lpn), 10 * lpn);
+        write(&mut ftl, Lpn(lpn), 10 * lpn + 1);
         ftl.flush_packs(0).unwrap();
         assert!(ftl.delta().unwrap().pinned <= 2);
     }
-    let left: Vec<u32> = (0..5).filter(|&lpn| is_delta(&ftl, lpn)).collect();
+    let left: Vec<u32> = (0..5).filter(|&lpn| is_delta(&ftl, Lpn(lpn))).collect();
     assert_eq!(left, [3, 4]);
     assert_eq!(counters(&ftl).merges_room, 3);
     ftl.check().unwrap();
@@ -579,15 +585,15 @@ fn a_page_merged_while_room_is_made_for_its_next_difference_is_stored_whole() {
     };
     let mut ftl = device(30, 40, budget, 0, fixed(3000));
     for lpn in [0, 1] {
-        write(&mut ftl, lpn, 10 * lpn);
-        assert_eq!(write(&mut ftl, lpn, 10 * lpn + 1), Outcome::Packed);
+        write(&mut ftl, Lpn(lpn), 10 * lpn);
+        assert_eq!(write(&mut ftl, Lpn(lpn), 10 * lpn + 1), Outcome::Packed);
     }
-    let (base, _) = parts(&ftl, 0);
+    let (base, _) = parts(&ftl, Lpn(0));
     // The page in RAM must be programmed, before which the difference of page 0 is merged.
-    assert_eq!(write(&mut ftl, 0, 2), Outcome::Programmed);
+    assert_eq!(write(&mut ftl, Lpn(0), 2), Outcome::Programmed);
     assert_eq!(counters(&ftl).merges_room, 1);
     assert!(!is_valid(&ftl, base));
-    assert_eq!(read(&mut ftl, 0), Some(2));
+    assert_eq!(read(&mut ftl, Lpn(0)), Some(2));
     ftl.check().unwrap();
 }
 
@@ -604,7 +610,7 @@ fn collection_merges_what_is_not_written_often_while_it_has_room() {
             } else {
                 random.below(pages)
             };
-            write(&mut ftl, lpn, number);
+            write(&mut ftl, Lpn(lpn), number);
             values[lpn as usize] = number;
             if number > 2 * pages && number % 500 == 0 {
                 ftl.begin_cold_scan();
@@ -613,7 +619,7 @@ fn collection_merges_what_is_not_written_often_while_it_has_room() {
         assert!(counters(&ftl).merges_gc > 100, "{:?}", counters(&ftl));
         ftl.check().unwrap();
         for (lpn, value) in (0..).zip(values) {
-            assert_eq!(read(&mut ftl, lpn), Some(value));
+            assert_eq!(read(&mut ftl, Lpn(lpn)), Some(value));
         }
     }
 }
@@ -630,20 +636,20 @@ fn a_difference_may_stand_on_a_value_compressed_by_itself() {
         alone: 100,
     };
     let mut ftl = device(16, 100, delta, 0, lengths);
-    assert_eq!(write(&mut ftl, 0, 1), Outcome::Packed);
-    assert_eq!(write(&mut ftl, 0, 2), Outcome::Packed);
-    let (counted, object) = (counters(&ftl), ftl.objects().get(0));
+    assert_eq!(write(&mut ftl, Lpn(0), 1), Outcome::Packed);
+    assert_eq!(write(&mut ftl, Lpn(0), 2), Outcome::Packed);
+    let (counted, object) = (counters(&ftl), ftl.objects().get(Lpn(0)));
     assert_eq!((counted.compressed, counted.deltas), (1, 1));
     let (pack, base) = ftl.objects().packed(object).unwrap();
-    assert_eq!(ftl.objects().packed(base), Some((pack, u32::MAX)));
+    assert_eq!(ftl.objects().packed(base), Some((pack, ObjectId::NONE)));
     ftl.flush_packs(0).unwrap();
     ftl.check().unwrap();
     // Both lie in one flash page.
-    let parts = ftl.read_parts(0, 0, Cause::Scan, Tag::NONE).unwrap();
+    let parts = ftl.read_parts(0, Lpn(0), Cause::Scan, Tag::NONE).unwrap();
     assert_eq!(parts.done.iter().flatten().count(), 1);
-    let (page, _) = ftl.read(0, 0, Cause::Scan, Tag::NONE).unwrap();
+    let (page, _) = ftl.read(0, Lpn(0), Cause::Scan, Tag::NONE).unwrap();
     assert_eq!(page.map(|p| p.value()), Some(V(2)));
-    ftl.trim(0).unwrap();
+    ftl.trim(Lpn(0)).unwrap();
     assert_eq!(
         (ftl.objects().live(), ftl.core().blocks().valid_units()),
         (0, 0)

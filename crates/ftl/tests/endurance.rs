@@ -6,7 +6,7 @@ use common::Random;
 use flashlore_content::PageTag;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Geometry, Tag, When};
+use flashlore_flash::{Cause, Geometry, Lpn, Tag, When};
 use flashlore_ftl::blocks::State;
 use flashlore_ftl::{FtlError, FtlOptions, Mode, PlainFtl, Watermarks};
 
@@ -38,7 +38,7 @@ fn wear_out(ftl: &mut Ftl) -> u64 {
         };
         ftl.advance(u64::from(number)).unwrap();
         let when = When::now(u64::from(number));
-        match ftl.write(when, lpn, PageTag(number), Tag::NONE) {
+        match ftl.write(when, Lpn(lpn), PageTag(number), Tag::NONE) {
             Ok(_) => stored[lpn as usize] = Some(PageTag(number)),
             Err(FtlError::WornOut { .. }) => break,
             Err(other) => panic!("not worn out: {other}"),
@@ -47,7 +47,7 @@ fn wear_out(ftl: &mut Ftl) -> u64 {
     ftl.check().unwrap();
     let now = ftl.core().counters().host_writes;
     for (lpn, stored) in (0..).zip(stored) {
-        let (found, _) = ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
+        let (found, _) = ftl.read(now, Lpn(lpn), Cause::Host, Tag::NONE).unwrap();
         assert_eq!(found, stored, "page {lpn}");
     }
     now
@@ -110,12 +110,12 @@ fn what_is_trimmed_on_a_worn_out_device_makes_room() {
     let mut ftl = device(|_| {});
     wear_out(&mut ftl);
     let exported = ftl.core().options().exported;
-    let refused = ftl.write(When::now(u64::MAX / 2), 0, PageTag(1), Tag::NONE);
+    let refused = ftl.write(When::now(u64::MAX / 2), Lpn(0), PageTag(1), Tag::NONE);
     assert!(matches!(refused, Err(FtlError::WornOut { .. })));
     for lpn in 0..exported / 2 {
-        ftl.trim(lpn).unwrap();
+        ftl.trim(Lpn(lpn)).unwrap();
     }
-    ftl.write(When::now(u64::MAX / 2), 0, PageTag(1), Tag::NONE)
+    ftl.write(When::now(u64::MAX / 2), Lpn(0), PageTag(1), Tag::NONE)
         .unwrap();
     ftl.check().unwrap();
 }

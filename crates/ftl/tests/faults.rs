@@ -5,7 +5,7 @@ use flashlore_content::PageTag;
 use flashlore_flash::faults::{FaultError, Faulty, Odds};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Geometry, Tag, When};
+use flashlore_flash::{Cause, Geometry, Lpn, Tag, When};
 use flashlore_ftl::{FtlError, FtlOptions, PlainFtl};
 
 type Medium = Faulty<Checked<MemoryFlash<PageTag>>>;
@@ -37,7 +37,7 @@ fn failed_reads_and_writes_are_reported_and_leave_everything_as_it_was() {
     // 88 writes fill 11 of 16 blocks: nothing is collected.
     for value in 0..88u32 {
         let lpn = value * 7 % 64;
-        if injected(ftl.write(When::now(0), lpn, PageTag(value), Tag::NONE)) {
+        if injected(ftl.write(When::now(0), Lpn(lpn), PageTag(value), Tag::NONE)) {
             failed_writes += 1;
         } else {
             stored[lpn as usize] = Some(PageTag(value));
@@ -45,7 +45,7 @@ fn failed_reads_and_writes_are_reported_and_leave_everything_as_it_was() {
         ftl.check().unwrap();
     }
     for lpn in 0..64 {
-        let result = ftl.read(0, lpn, Cause::Host, Tag::NONE);
+        let result = ftl.read(0, Lpn(lpn), Cause::Host, Tag::NONE);
         if let Ok((found, _)) = &result {
             assert_eq!(*found, stored[lpn as usize], "page {lpn}");
         }
@@ -68,7 +68,7 @@ fn equal_seeds_fail_at_the_same_operations() {
     let run = || -> Vec<bool> {
         let mut ftl = device(odds);
         (0..60)
-            .map(|lpn| injected(ftl.write(When::now(0), lpn, PageTag(lpn), Tag::NONE)))
+            .map(|lpn| injected(ftl.write(When::now(0), Lpn(lpn), PageTag(lpn), Tag::NONE)))
             .collect()
     };
     assert_eq!(run(), run());
@@ -86,7 +86,7 @@ fn a_block_whose_erase_fails_is_retired_and_nothing_is_lost() {
     let mut refused = 0;
     for i in 0..3000u32 {
         let lpn = i * 7 % 64;
-        match ftl.write(When::now(0), lpn, PageTag(i), Tag::NONE) {
+        match ftl.write(When::now(0), Lpn(lpn), PageTag(i), Tag::NONE) {
             Ok(_) => stored[lpn as usize] = Some(PageTag(i)),
             Err(FtlError::WornOut {
                 retired, blocks, ..
@@ -102,6 +102,9 @@ fn a_block_whose_erase_fails_is_retired_and_nothing_is_lost() {
     assert_eq!(c.retired, u64::from(ftl.core().retired()));
     assert!(c.retired >= 4 && c.erases > c.retired && refused > 1000);
     for (lpn, stored) in (0..).zip(stored) {
-        assert_eq!(ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap().0, stored);
+        assert_eq!(
+            ftl.read(0, Lpn(lpn), Cause::Host, Tag::NONE).unwrap().0,
+            stored
+        );
     }
 }

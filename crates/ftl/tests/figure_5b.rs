@@ -3,7 +3,7 @@
 use flashlore_content::{DedupOptions, Ledger, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Geometry, Ppn, Tag, When};
+use flashlore_flash::{Geometry, Lpn, ObjectId, Ppn, Tag, When};
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome};
 
 type Device = ContentFtl<PageTag, Checked<MemoryFlash<PageTag>>, ValueLedger>;
@@ -12,21 +12,21 @@ const V1: PageTag = PageTag(1);
 const V2: PageTag = PageTag(2);
 const V3: PageTag = PageTag(3);
 
-fn write(device: &mut Device, lpn: u32, value: PageTag) -> Outcome {
+fn write(device: &mut Device, lpn: Lpn, value: PageTag) -> Outcome {
     let (outcome, _) = device.write(When::now(0), lpn, value, Tag::NONE).unwrap();
     outcome
 }
 
 /// LPT: where the content of a logical page lies.
-fn lpt(device: &Device, lpn: u32) -> Option<Ppn> {
+fn lpt(device: &Device, lpn: Lpn) -> Option<Ppn> {
     let object = device.objects().get(lpn);
-    (object != u32::MAX).then(|| device.objects().at(object))
+    (object != ObjectId(u32::MAX)).then(|| device.objects().at(object))
 }
 
 /// iLPT: the logical pages that a physical page serves.
 fn ilpt(device: &Device, page: Ppn) -> Vec<u32> {
     (0..device.objects().len())
-        .filter(|&lpn| lpt(device, lpn) == Some(page))
+        .filter(|&lpn| lpt(device, Lpn(lpn)) == Some(page))
         .collect()
 }
 
@@ -60,16 +60,19 @@ fn figure_5b() {
             [(2, V2), (1, V1)]
         };
         for (lpn, value) in start {
-            assert_eq!(write(&mut device, lpn, value), Outcome::Programmed);
+            assert_eq!(write(&mut device, Lpn(lpn), value), Outcome::Programmed);
         }
-        let (p1, p2) = (lpt(&device, 1).unwrap(), lpt(&device, 2).unwrap());
+        let (p1, p2) = (lpt(&device, Lpn(1)).unwrap(), lpt(&device, Lpn(2)).unwrap());
         assert_eq!((ilpt(&device, p1), ilpt(&device, p2)), (vec![1], vec![2]));
         device.restart_counters();
 
         // 1. WRITE(L3, V3), both new: a miss programs P3.
-        assert_eq!(write(&mut device, 3, V3), Outcome::Programmed);
-        let p3 = lpt(&device, 3).unwrap();
-        assert_eq!((lpt(&device, 1), lpt(&device, 2)), (Some(p1), Some(p2)));
+        assert_eq!(write(&mut device, Lpn(3), V3), Outcome::Programmed);
+        let p3 = lpt(&device, Lpn(3)).unwrap();
+        assert_eq!(
+            (lpt(&device, Lpn(1)), lpt(&device, Lpn(2))),
+            (Some(p1), Some(p2))
+        );
         assert!(p3 != p1 && p3 != p2);
         assert_eq!(ilpt(&device, p3), [3]);
         let index = hpt(&device);
@@ -78,9 +81,12 @@ fn figure_5b() {
         assert_eq!(device.core().counters().programs(), 1);
 
         // 2. WRITE(L2, V1), an update: a hit; P2 and everything about it goes.
-        assert_eq!(write(&mut device, 2, V1), Outcome::Shared);
-        assert_eq!((lpt(&device, 1), lpt(&device, 2)), (Some(p1), Some(p1)));
-        assert_eq!(lpt(&device, 3), Some(p3));
+        assert_eq!(write(&mut device, Lpn(2), V1), Outcome::Shared);
+        assert_eq!(
+            (lpt(&device, Lpn(1)), lpt(&device, Lpn(2))),
+            (Some(p1), Some(p1))
+        );
+        assert_eq!(lpt(&device, Lpn(3)), Some(p3));
         assert_eq!(ilpt(&device, p1), [1, 2]);
         assert_eq!(ilpt(&device, p3), [3]);
         assert!(ilpt(&device, p2).is_empty() && !device.core().blocks().is_valid(p2));

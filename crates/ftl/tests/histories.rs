@@ -10,7 +10,7 @@ use flashlore_content::dedup::BypassOptions;
 use flashlore_content::{Content, DedupOptions, Ledger, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Geometry, Tag, When};
+use flashlore_flash::{Cause, Geometry, Lpn, Tag, When};
 use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Outcome, PlainFtl, Unhashed};
 use proptest::prelude::*;
 
@@ -89,19 +89,19 @@ proptest! {
             match *step {
                 Step::Write(raw, value) => {
                     let lpn = address(raw, exported);
-                    let done = ftl.write(When::now(now), lpn, PageTag(value), Tag::NONE);
+                    let done = ftl.write(When::now(now), Lpn(lpn), PageTag(value), Tag::NONE);
                     if stored(done, &device)?.is_some() {
                         model.insert(lpn, value);
                     }
                 }
                 Step::Trim(raw) => {
                     let lpn = address(raw, exported);
-                    ftl.trim(lpn).unwrap();
+                    ftl.trim(Lpn(lpn)).unwrap();
                     trims += u64::from(model.remove(&lpn).is_some());
                 }
                 Step::Read(raw) => {
                     let lpn = address(raw, exported);
-                    let (found, _) = ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
+                    let (found, _) = ftl.read(now, Lpn(lpn), Cause::Host, Tag::NONE).unwrap();
                     prop_assert_eq!(found, model.get(&lpn).map(|&v| PageTag(v)));
                 }
                 Step::Flush => ftl.core_mut().flush(now).unwrap(),
@@ -115,7 +115,7 @@ proptest! {
         prop_assert_eq!(ftl.core().counters().host_trims, trims);
         ftl.check().map_err(TestCaseError::fail)?;
         for lpn in 0..exported {
-            let (found, _) = ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
+            let (found, _) = ftl.read(now, Lpn(lpn), Cause::Host, Tag::NONE).unwrap();
             prop_assert_eq!(found, model.get(&lpn).map(|&v| PageTag(v)));
         }
     }
@@ -150,7 +150,7 @@ proptest! {
                     let lpn = address(raw, exported);
                     let value = if spread == 5000 { raw % 5000 } else { value * spread };
                     ftl.fetch_candidate(now, PageTag(value), None, Tag::NONE).unwrap();
-                    let done = ftl.write(When::now(now), lpn, PageTag(value), Tag::NONE);
+                    let done = ftl.write(When::now(now), Lpn(lpn), PageTag(value), Tag::NONE);
                     let Some((outcome, _)) = stored(done, &device)? else {
                         continue;
                     };
@@ -164,12 +164,12 @@ proptest! {
                 }
                 Step::Trim(raw) => {
                     let lpn = address(raw, exported);
-                    ftl.trim(lpn).unwrap();
+                    ftl.trim(Lpn(lpn)).unwrap();
                     trims += u64::from(model.remove(&lpn).is_some());
                 }
                 Step::Read(raw) => {
                     let lpn = address(raw, exported);
-                    let (found, _) = ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
+                    let (found, _) = ftl.read(now, Lpn(lpn), Cause::Host, Tag::NONE).unwrap();
                     prop_assert_eq!(found, model.get(&lpn).map(|&v| PageTag(v)));
                 }
                 Step::Flush => ftl.core_mut().flush(now).unwrap(),
@@ -183,7 +183,7 @@ proptest! {
         prop_assert_eq!(ftl.core().counters().host_trims, trims);
         ftl.check().map_err(TestCaseError::fail)?;
         for lpn in 0..exported {
-            let (found, _) = ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
+            let (found, _) = ftl.read(now, Lpn(lpn), Cause::Host, Tag::NONE).unwrap();
             prop_assert_eq!(found, model.get(&lpn).map(|&v| PageTag(v)));
         }
         let counters = ftl.dedup_counters();
@@ -221,11 +221,12 @@ fn hashing_is_switched_off_without_duplicates_and_comes_back_with_them() {
     let ledger = ValueLedger::default();
     let mut ftl = ContentFtl::new(medium(&geometry), options, dedup, ledger).unwrap();
     let mut write = |lpn: u32, value: u32| {
+        let lpn = Lpn(lpn % 256);
         let (when, tag) = (When::now(0), Tag::NONE);
         if ftl.wants_hash() {
-            ftl.write(when, lpn % 256, PageTag(value), tag).unwrap();
+            ftl.write(when, lpn, PageTag(value), tag).unwrap();
         } else {
-            ftl.write_unhashed(when, lpn % 256, PageTag(value), Unhashed::Off, tag)
+            ftl.write_unhashed(when, lpn, PageTag(value), Unhashed::Off, tag)
                 .unwrap();
         }
         let bypass = ftl.dedup().bypass.as_ref().unwrap();
@@ -259,7 +260,7 @@ fn without_verification_a_collision_shares_the_wrong_page_and_is_counted() {
     let mut ftl: ContentFtl<PageTag, Medium, _> =
         ContentFtl::new(medium(&geometry), options, dedup, ledger).unwrap();
     for lpn in 0..3 {
-        ftl.write(When::now(0), lpn, PageTag(lpn), Tag::NONE)
+        ftl.write(When::now(0), Lpn(lpn), PageTag(lpn), Tag::NONE)
             .unwrap();
     }
     assert!(
@@ -284,7 +285,7 @@ fn a_candidate_is_read_again_when_it_is_another_one_by_the_time_of_the_commit() 
     let mut alike = (0..).filter(|&value| bit(value) == bit(0)).map(PageTag);
     let (value, other) = (alike.next().unwrap(), alike.next().unwrap());
     let now = When::now(0);
-    ftl.write(now, 0, value, Tag::NONE).unwrap();
+    ftl.write(now, Lpn(0), value, Tag::NONE).unwrap();
     let fetch = |ftl: &mut ContentFtl<_, _, _>, read| {
         let read = ftl.fetch_candidate(0, value, read, Tag::NONE).unwrap();
         read.map(|(candidate, _)| candidate)
@@ -292,11 +293,11 @@ fn a_candidate_is_read_again_when_it_is_another_one_by_the_time_of_the_commit() 
     let first = fetch(&mut ftl, None);
     assert_eq!(fetch(&mut ftl, first), None, "it is the same still");
     // The entry names another page of the same fingerprint from now on.
-    ftl.write(now, 1, other, Tag::NONE).unwrap();
+    ftl.write(now, Lpn(1), other, Tag::NONE).unwrap();
     let second = fetch(&mut ftl, first);
     assert!(second.is_some() && second != first);
     assert_eq!(fetch(&mut ftl, second), None);
     assert_eq!(ftl.core().counters().page_reads_verify, 2);
-    let (outcome, _) = ftl.write(now, 2, value, Tag::NONE).unwrap();
+    let (outcome, _) = ftl.write(now, Lpn(2), value, Tag::NONE).unwrap();
     assert_eq!(outcome, Outcome::Programmed);
 }

@@ -13,7 +13,7 @@ use flashlore_content::{DedupOptions, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Flash, Geometry, Tag, When};
+use flashlore_flash::{Flash, Geometry, Lpn, Tag, When};
 use flashlore_ftl::{ContentFtl, Counters, FtlOptions, PlainFtl, VictimChoice};
 
 type Medium = Recorded<Checked<MemoryFlash<PageTag>>>;
@@ -92,7 +92,8 @@ fn the_plain_device_satisfies_the_identities() {
             } else {
                 random.below(pages)
             };
-            ftl.write(When::now(0), lpn, PageTag(0), Tag::NONE).unwrap();
+            ftl.write(When::now(0), Lpn(lpn), PageTag(0), Tag::NONE)
+                .unwrap();
             free.follow(&ftl.core_mut().flash_mut().take());
         }
         assert_identities(
@@ -127,7 +128,7 @@ fn the_deduplicating_device_satisfies_the_identities() {
                 free = FreePages(0);
             }
             let value = PageTag(random.below(4 * pages));
-            ftl.write(When::now(0), random.below(pages), value, Tag::NONE)
+            ftl.write(When::now(0), Lpn(random.below(pages)), value, Tag::NONE)
                 .unwrap();
             free.follow(&ftl.core_mut().flash_mut().take());
         }

@@ -9,7 +9,7 @@ use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::sim::NandSim;
-use flashlore_flash::{Cause, Completion, Geometry, Owned, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Geometry, Lpn, Owned, Tag, Time, When};
 use flashlore_ftl::map_cache::{CacheOptions, CachedMap, Kind};
 use flashlore_ftl::{ContentFtl, Counters, FtlError, FtlOptions, PlainFtl};
 use proptest::prelude::*;
@@ -124,16 +124,16 @@ macro_rules! exercise {
             $ftl.advance(now).unwrap();
             match $random.below(20) {
                 0 => {
-                    $ftl.trim(lpn).unwrap();
+                    $ftl.trim(Lpn(lpn)).unwrap();
                     stored[lpn as usize] = None;
                 }
                 1..4 => {
-                    let (found, _) = $ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
+                    let (found, _) = $ftl.read(now, Lpn(lpn), Cause::Host, Tag::NONE).unwrap();
                     prop_assert_eq!(found, stored[lpn as usize]);
                 }
                 _ => {
                     let value = $value;
-                    let done = $ftl.write(When::now(now), lpn, value, Tag::NONE);
+                    let done = $ftl.write(When::now(now), Lpn(lpn), value, Tag::NONE);
                     refused = is_worn_out(&done, &$device)?;
                     if !refused {
                         stored[lpn as usize] = Some(value);
@@ -153,7 +153,7 @@ macro_rules! exercise {
         compare($ftl.core().counters(), $ftl.core().map_cache(), seen, units)?;
         for lpn in 0..exported {
             let (found, _) = $ftl
-                .read(u64::MAX / 2, lpn, Cause::Host, Tag::NONE)
+                .read(u64::MAX / 2, Lpn(lpn), Cause::Host, Tag::NONE)
                 .unwrap();
             prop_assert_eq!(found, stored[lpn as usize]);
         }
@@ -212,9 +212,11 @@ fn a_cache_of_everything_costs_nothing() {
     for number in 0..exported * 6 {
         let lpn = address(&mut random, exported);
         let now = When::now(0);
-        cached.write(now, lpn, PageTag(number), Tag::NONE).unwrap();
+        cached
+            .write(now, Lpn(lpn), PageTag(number), Tag::NONE)
+            .unwrap();
         resident
-            .write(now, lpn, PageTag(number), Tag::NONE)
+            .write(now, Lpn(lpn), PageTag(number), Tag::NONE)
             .unwrap();
         let ops = cached.core_mut().flash_mut().take();
         assert_eq!(ops, resident.core_mut().flash_mut().take());
@@ -257,7 +259,7 @@ fn the_host_waits_for_the_translation_pages_it_needs() {
         let mut ftl = PlainFtl::with_map_cache(flash, FtlOptions::new(1024), map_cache).unwrap();
         let second: Time = 1_000_000_000;
         let mut step = 0;
-        let mut write = |lpn: u32, expected: Time| {
+        let mut write = |lpn: Lpn, expected: Time| {
             step += 1;
             let at = step * second;
             let took = ends(&mut ftl, at, |ftl| {
@@ -266,10 +268,10 @@ fn the_host_waits_for_the_translation_pages_it_needs() {
             assert_eq!(took, expected, "step {step}: write of {lpn}");
         };
         // Nothing of the map is on flash yet.
-        write(0, program);
+        write(Lpn(0), program);
         // The entry of 0 makes room: its page is programmed first, by the same die.
-        write(600, 2 * program);
-        let mut read_page = |lpn: u32, expected: Time| {
+        write(Lpn(600), 2 * program);
+        let mut read_page = |lpn: Lpn, expected: Time| {
             step += 1;
             let at = step * second;
             let took = ends(&mut ftl, at, |ftl| {
@@ -278,14 +280,14 @@ fn the_host_waits_for_the_translation_pages_it_needs() {
             assert_eq!(took, expected, "step {step}: read of {lpn}");
         };
         // Written back for the first time; then the translation page; then the data.
-        read_page(0, program + 2 * read);
-        read_page(0, read);
+        read_page(Lpn(0), program + 2 * read);
+        read_page(Lpn(0), read);
         // The entry that makes room is as on flash.
-        read_page(600, 2 * read);
+        read_page(Lpn(600), 2 * read);
         let c = ftl.core().counters();
         assert_eq!((c.map_hits, c.map_misses), (1, 4));
         assert_eq!((c.programs_map, c.page_reads_map), (2, 2));
-        let mut write = |lpn: u32, expected: Time| {
+        let mut write = |lpn: Lpn, expected: Time| {
             step += 1;
             let at = step * second;
             let took = ends(&mut ftl, at, |ftl| {
@@ -293,9 +295,9 @@ fn the_host_waits_for_the_translation_pages_it_needs() {
             });
             assert_eq!(took, expected, "step {step}: write of {lpn}");
         };
-        write(0, read + program);
+        write(Lpn(0), read + program);
         // The page of a dirty entry is read, brought up to date and programmed.
-        write(600, read + program + read + program);
+        write(Lpn(600), read + program + read + program);
         ftl.check().unwrap();
     }
 }

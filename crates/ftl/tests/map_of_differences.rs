@@ -16,11 +16,10 @@ use flashlore_flash::geometry::Counts;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Geometry, Owned, Ppn, Tag, When};
+use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Owned, Ppn, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::{CacheOptions, CachedMap, Kind, MapCache, Resident};
-use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::policies::delta::DeltaOptions;
 use flashlore_ftl::policies::delta::viability::ViabilityOptions;
 use flashlore_ftl::{ContentFtl, FtlOptions, Policies, Unhashed};
@@ -116,17 +115,17 @@ fn device(drawn: &Device, on: On, fill: u32) -> (Ftl<Both<Page>>, u32, Rc<RefCel
 /// What the two tables have to say of a logical page; nothing where nobody would look.
 type Parts = [Option<(Ppn, bool)>; 2];
 
-fn parts<K: MapCache<Page>>(ftl: &Ftl<K>, lpn: u32) -> Parts {
+fn parts<K: MapCache<Page>>(ftl: &Ftl<K>, lpn: Lpn) -> Parts {
     let Some(object) = ftl.objects().object_of(lpn) else {
         return [Some((Ppn::NONE, false)), None];
     };
-    let place = |object: u32| match (ftl.objects().packed(object), ftl.delta()) {
+    let place = |object: ObjectId| match (ftl.objects().packed(object), ftl.delta()) {
         (Some((pack, _)), Some(delta)) => delta.packs.at(pack),
         _ => ftl.objects().at(object),
     };
     let known = |ppn: Ppn, flag| ppn.is_some().then_some((ppn, flag));
     match ftl.objects().packed(object) {
-        Some((_, base)) if base != NO_OBJECT => {
+        Some((_, base)) if base != ObjectId::NONE => {
             [known(place(base), true), known(place(object), false)]
         }
         _ => [known(place(object), false), None],
@@ -136,7 +135,7 @@ fn parts<K: MapCache<Page>>(ftl: &Ftl<K>, lpn: u32) -> Parts {
 /// Entries as they were when they were last looked at, and counts of reads and writes.
 struct Seen {
     parts: Vec<Parts>,
-    counts: BTreeMap<u32, [u8; 2]>,
+    counts: BTreeMap<Lpn, [u8; 2]>,
     notes: Rc<RefCell<Notes>>,
     /// Blocks moved because they are cold.
     moved: u64,
@@ -156,7 +155,7 @@ impl Seen {
     fn look(&mut self, ftl: &Ftl<Both<Page>>) -> Result<usize, TestCaseError> {
         let mut changed = 0;
         for lpn in 0..self.parts.len() as u32 {
-            for (table, now) in parts(ftl, lpn).into_iter().enumerate() {
+            for (table, now) in parts(ftl, Lpn(lpn)).into_iter().enumerate() {
                 let before = &mut self.parts[lpn as usize][table];
                 if now.is_some() && now != *before {
                     changed += 1;
@@ -173,7 +172,7 @@ impl Seen {
     }
 
     /// An operation counted one access and dropped entries.
-    fn count(&mut self, access: Option<(u32, usize)>) {
+    fn count(&mut self, access: Option<(Lpn, usize)>) {
         if let Some((lpn, kind)) = access {
             let count = &mut self.counts.entry(lpn).or_default()[kind];
             *count = (*count + 1).min(15);
@@ -185,7 +184,7 @@ impl Seen {
 
     fn compare_counts(&self, ftl: &Ftl<Both<Page>>) -> Result<(), TestCaseError> {
         let heat = &ftl.delta().unwrap().heat;
-        for lpn in 0..self.parts.len() as u32 {
+        for lpn in (0..self.parts.len() as u32).map(Lpn) {
             let expected = self.counts.get(&lpn).copied().unwrap_or_default();
             prop_assert_eq!(
                 [heat.writes(lpn), heat.reads(lpn)],
@@ -215,15 +214,15 @@ proptest! {
         drawn.options.wear.static_gap = drawn.options.wear.static_gap.min(1);
         let (mut ftl, exported, notes) = device(&drawn, on, fill);
         let mut random = Random::new(seed);
-        let mut stored: BTreeMap<u32, V> = BTreeMap::new();
+        let mut stored: BTreeMap<Lpn, V> = BTreeMap::new();
         let mut seen = Seen::new(exported, notes);
         let (mut reads, mut new, mut others) = (0, 0, 0);
         for number in 0..exported * 2 {
             let now = u64::from(number) + 1;
-            let lpn = match random.below(4) {
+            let lpn = Lpn(match random.below(4) {
                 0 => random.below(exported),
                 _ => random.below(exported / 6),
-            };
+            });
             ftl.advance(now).unwrap();
             ftl.set_instant(now);
             let mut access = None;
@@ -250,7 +249,7 @@ proptest! {
                 9 if number % 3 == 0 && on.history => {
                     let back = now - u64::from(random.below(40)).min(now - 1);
                     if ftl.rewind_to(back).is_ok() {
-                        for lpn in 0..exported {
+                        for lpn in (0..exported).map(Lpn) {
                             let object = ftl.objects().object_of(lpn);
                             match object {
                                 Some(object) => stored.insert(lpn, ftl.objects().content(object)),
@@ -305,7 +304,7 @@ proptest! {
 }
 
 /// A read of a page that holds something is counted.
-fn found_access(stored: &BTreeMap<u32, V>, lpn: u32) -> Option<(u32, usize)> {
+fn found_access(stored: &BTreeMap<Lpn, V>, lpn: Lpn) -> Option<(Lpn, usize)> {
     stored.contains_key(&lpn).then_some((lpn, 1))
 }
 
@@ -314,7 +313,7 @@ fn write<K: MapCache<Page>>(
     ftl: &mut Ftl<K>,
     hashes: bool,
     now: u64,
-    lpn: u32,
+    lpn: Lpn,
     value: V,
 ) -> Result<(), TestCaseError> {
     let when = When::now(now);
@@ -400,16 +399,16 @@ fn nothing_is_reported_but_what_changed() {
         let lpn = random.below(60);
         ftl.advance(number).unwrap();
         match random.below(12) {
-            0 => ftl.trim(lpn).unwrap(),
+            0 => ftl.trim(Lpn(lpn)).unwrap(),
             1..3 => {
-                ftl.read(number, lpn, Cause::Host, Tag::NONE).unwrap();
-                merged += u32::from(ftl.merge_if_read_hot(When::now(number), lpn).unwrap());
+                ftl.read(number, Lpn(lpn), Cause::Host, Tag::NONE).unwrap();
+                merged += u32::from(ftl.merge_if_read_hot(When::now(number), Lpn(lpn)).unwrap());
             }
-            _ => write(&mut ftl, false, number, lpn, V(number as u32)).unwrap(),
+            _ => write(&mut ftl, false, number, Lpn(lpn), V(number as u32)).unwrap(),
         }
         let changed = seen.look(&ftl).unwrap();
         let mut reported = std::mem::take(&mut seen.notes.borrow_mut().changed);
-        if parts(&ftl, lpn)[1].is_none() {
+        if parts(&ftl, Lpn(lpn))[1].is_none() {
             // Its older difference got a place and was replaced in the same step.
             reported.remove(&(u64::from(lpn), 1));
         }
@@ -463,8 +462,8 @@ fn a_cache_of_everything_costs_nothing() {
         for number in 0..u64::from(exported) * 6 {
             let lpn = random.below(exported / 2);
             let value = V(random.below(100_000));
-            write(&mut cached, on.dedup, number, lpn, value).unwrap();
-            write(&mut resident, on.dedup, number, lpn, value).unwrap();
+            write(&mut cached, on.dedup, number, Lpn(lpn), value).unwrap();
+            write(&mut resident, on.dedup, number, Lpn(lpn), value).unwrap();
             let ops = cached.core_mut().flash_mut().take();
             assert_eq!(
                 ops,
@@ -496,11 +495,11 @@ fn a_difference_is_found_through_both_tables() {
     let mut ftl =
         ContentFtl::with_policies(medium, drawn.options, policies(on), NoCensus, map_cache)
             .unwrap();
-    write(&mut ftl, false, 0, 3, V(1)).unwrap();
-    write(&mut ftl, false, 0, 3, V(2)).unwrap();
+    write(&mut ftl, false, 0, Lpn(3), V(1)).unwrap();
+    write(&mut ftl, false, 0, Lpn(3), V(2)).unwrap();
     ftl.flush_packs(0).unwrap();
     // Its entry makes room, newer than both tables.
-    write(&mut ftl, false, 0, 700, V(3)).unwrap();
+    write(&mut ftl, false, 0, Lpn(700), V(3)).unwrap();
     assert_eq!(ftl.core().counters().programs_map, 2);
     let reads = |ftl: &mut Ftl<CachedMap<Page>>, lpn| {
         let (map, host) = {
@@ -511,20 +510,20 @@ fn a_difference_is_found_through_both_tables() {
         let c = ftl.core().counters();
         (c.page_reads_map - map, c.page_reads_host - host)
     };
-    assert_eq!(reads(&mut ftl, 3), (2, 2));
-    assert_eq!(reads(&mut ftl, 3), (0, 2));
+    assert_eq!(reads(&mut ftl, Lpn(3)), (2, 2));
+    assert_eq!(reads(&mut ftl, Lpn(3)), (0, 2));
     // The entry of 700 was written back for the other.
-    assert_eq!(reads(&mut ftl, 700), (1, 1));
+    assert_eq!(reads(&mut ftl, Lpn(700)), (1, 1));
     // A third version stands on the same base: while it waits in RAM no table changes.
-    write(&mut ftl, false, 0, 3, V(4)).unwrap();
+    write(&mut ftl, false, 0, Lpn(3), V(4)).unwrap();
     let before = ftl.core().counters().programs_map;
-    assert_eq!(reads(&mut ftl, 700), (1, 1));
+    assert_eq!(reads(&mut ftl, Lpn(700)), (1, 1));
     assert_eq!(ftl.core().counters().programs_map, before);
-    assert_eq!(reads(&mut ftl, 3), (1, 1));
+    assert_eq!(reads(&mut ftl, Lpn(3)), (1, 1));
     // It gets its place while its entry is not in RAM: the second table alone is rewritten.
-    assert_eq!(reads(&mut ftl, 700), (1, 1));
+    assert_eq!(reads(&mut ftl, Lpn(700)), (1, 1));
     ftl.flush_packs(0).unwrap();
-    assert_eq!(reads(&mut ftl, 700), (1, 1));
+    assert_eq!(reads(&mut ftl, Lpn(700)), (1, 1));
     assert_eq!(ftl.core().counters().programs_map, before + 1);
     ftl.check().unwrap();
 }
@@ -545,7 +544,14 @@ fn journals_are_programmed_page_by_page_and_folded_when_they_are_full() {
         ContentFtl::with_policies(medium, options, policies(on), NoCensus, map_cache).unwrap();
     let write_all = |ftl: &mut Ftl<Both<Page>>, pages: std::ops::Range<u64>| {
         for number in pages {
-            write(ftl, false, number, number as u32 % 400, V(number as u32)).unwrap();
+            write(
+                ftl,
+                false,
+                number,
+                Lpn(number as u32 % 400),
+                V(number as u32),
+            )
+            .unwrap();
         }
         let c = ftl.core().counters();
         (
@@ -576,15 +582,21 @@ fn a_journal_stays_until_its_table_is_written() {
     };
     let mut map: CachedMap<u32> = CachedMap::new(1200, cache, 0);
     for lpn in [0, 600] {
-        map.access(lpn);
-        (0..256).for_each(|_| map.changed(lpn));
+        map.access(Lpn(lpn));
+        (0..256).for_each(|_| map.changed(Lpn(lpn)));
     }
     let page = map.due().expect("512 changes are a page");
     map.journalled();
     assert!(map.begin_fold() && map.due().is_none());
     for table_page in [0, 1] {
-        assert_eq!((map.is_stale(table_page), map.take_folded()), (true, None));
-        map.written(table_page);
+        assert_eq!(
+            (
+                map.is_stale(flashlore_flash::MapPageId(table_page)),
+                map.take_folded()
+            ),
+            (true, None)
+        );
+        map.written(flashlore_flash::MapPageId(table_page));
     }
     assert_eq!((map.take_folded(), map.take_folded()), (Some(page), None));
 }
@@ -602,11 +614,14 @@ fn a_write_that_asks_twice_for_its_base_uses_its_entry_once() {
     let (medium, options) = (medium(&drawn.geometry), drawn.options);
     let mut ftl =
         ContentFtl::with_policies(medium, options, policies(on), NoCensus, map_cache).unwrap();
-    write(&mut ftl, false, 0, 3, V(1)).unwrap();
-    assert!(ftl.objects().is_packed(ftl.objects().object_of(3).unwrap()));
-    assert!(ftl.begin_write(3));
+    write(&mut ftl, false, 0, Lpn(3), V(1)).unwrap();
+    assert!(
+        ftl.objects()
+            .is_packed(ftl.objects().object_of(Lpn(3)).unwrap())
+    );
+    assert!(ftl.begin_write(Lpn(3)));
     for _ in 0..2 {
-        let read = ftl.fetch_base(0, 3, V(2), None, Tag::NONE).unwrap();
+        let read = ftl.fetch_base(0, Lpn(3), V(2), None, Tag::NONE).unwrap();
         assert!(read.is_none(), "its base is in RAM");
     }
     let when = When::now(0);
@@ -615,7 +630,7 @@ fn a_write_that_asks_twice_for_its_base_uses_its_entry_once() {
         Write {
             encode: true,
             unhashed: Some(Unhashed::Off),
-            ..Write::new(3, V(2))
+            ..Write::new(Lpn(3), V(2))
         },
         ContentFtl::is_same,
         Tag::NONE,
@@ -629,7 +644,7 @@ fn a_write_that_asks_twice_for_its_base_uses_its_entry_once() {
         Write {
             encode: false,
             unhashed: Some(Unhashed::Off),
-            ..Write::new(3, V(3))
+            ..Write::new(Lpn(3), V(3))
         },
         ContentFtl::is_same,
         Tag::NONE,
@@ -658,12 +673,12 @@ fn differences_that_wear_levelling_moves_change_their_entries() {
     let mut seen = Seen::new(300, notes);
     // Packed pages that nobody writes again, in more than a block.
     for number in 0..240 {
-        write(&mut ftl, false, 0, number % 120, V(number)).unwrap();
+        write(&mut ftl, false, 0, Lpn(number % 120), V(number)).unwrap();
     }
     ftl.flush_packs(0).unwrap();
     seen.look(&ftl).unwrap();
     let places = |ftl: &Ftl<Both<Page>>| -> Vec<_> {
-        (0..120).filter_map(|lpn| parts(ftl, lpn)[1]).collect()
+        (0..120).filter_map(|lpn| parts(ftl, Lpn(lpn))[1]).collect()
     };
     let first = places(&ftl);
     let mut number = 0;
@@ -677,7 +692,7 @@ fn differences_that_wear_levelling_moves_change_their_entries() {
             Write {
                 encode: false,
                 unhashed: Some(Unhashed::Off),
-                ..Write::new(lpn, value)
+                ..Write::new(Lpn(lpn), value)
             },
             ContentFtl::is_same,
             Tag::NONE,

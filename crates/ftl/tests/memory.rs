@@ -8,7 +8,7 @@ use flashlore_content::delta::{Drawn, Ratio};
 use flashlore_content::history::HistoryOptions;
 use flashlore_content::{DedupOptions, NoCensus, PageTag};
 use flashlore_flash::sim::NandSim;
-use flashlore_flash::{Geometry, Tag, When};
+use flashlore_flash::{Geometry, Lpn, Tag, When};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::policies::delta::heat::HeatOptions;
@@ -109,12 +109,12 @@ fn memory_a_page_is_bounded_and_flat_in_the_number_of_requests() {
                 value
             };
             ftl.set_instant(now);
-            ftl.write(When::now(now), lpn, PageTag(content), Tag::NONE)
+            ftl.write(When::now(now), Lpn(lpn), PageTag(content), Tag::NONE)
                 .unwrap();
         }
     };
     for lpn in 0..exported {
-        ftl.write(When::now(0), lpn, PageTag(u32::MAX - lpn), Tag::NONE)
+        ftl.write(When::now(0), Lpn(lpn), PageTag(u32::MAX - lpn), Tag::NONE)
             .unwrap();
     }
     ftl.begin_history();

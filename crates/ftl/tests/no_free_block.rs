@@ -5,7 +5,7 @@ use flashlore_flash::faults::{Faulty, Odds};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{
-    Cause, Flash, Geometry, Owner, PageId, Ppn, Ready, Route, Stream, Tag, Unit, When,
+    Cause, Flash, Geometry, Lpn, Owner, PageId, Ppn, Ready, Route, Stream, Tag, Unit, When,
 };
 use flashlore_ftl::core::restore::{RestoredBlock, RestoredBlocks, RestoredState};
 use flashlore_ftl::mapping::direct::Direct;
@@ -27,7 +27,7 @@ fn a_device_without_a_free_block_goes_on_in_the_open_one() {
     let mut map = Vec::new();
     for page in 0..(BLOCKS - 1) * PAGES {
         let lpn = page / PAGES * 2 + page % 2;
-        let owner = Owner::value(lpn);
+        let owner = Owner::page(Lpn(lpn));
         let units = [Unit::New { owner, page: lpn }];
         let (ready, route) = (Ready::At(0), Route::Channel);
         let tags = [Tag::NONE];
@@ -64,13 +64,13 @@ fn a_device_without_a_free_block_goes_on_in_the_open_one() {
         // Few pages, so that no block empties by itself.
         let lpn = n / 50;
         ftl.keep_pace().unwrap();
-        let written = ftl.write(When::now(0), lpn, 1000 + n, Tag::NONE);
+        let written = ftl.write(When::now(0), Lpn(lpn), 1000 + n, Tag::NONE);
         written.unwrap_or_else(|error| panic!("write {n}: {error}"));
         held[lpn as usize] = 1000 + n;
         ftl.check().unwrap();
     }
     for (lpn, value) in (0..).zip(held) {
-        let read = ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap();
+        let read = ftl.read(0, Lpn(lpn), Cause::Host, Tag::NONE).unwrap();
         assert_eq!(read.0, Some(value));
     }
 }

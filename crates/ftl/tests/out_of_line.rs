@@ -10,7 +10,7 @@ use common::{single_plane, slc};
 use flashlore_content::{DedupOptions, Ledger, NoCensus, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Flash, Geometry, PlaneId, Tag, Time, When};
+use flashlore_flash::{Cause, Flash, Geometry, Lpn, PlaneId, Tag, Time, When};
 use flashlore_ftl::map_cache::{CacheOptions, CachedMap, Kind, MapCache};
 use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Mode, Scanned, Unhashed, Watermarks};
 use proptest::prelude::*;
@@ -60,7 +60,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// A device, what it should hold, and the present.
 struct Run<K: MapCache<PageTag>> {
     ftl: ContentFtl<PageTag, Medium, ValueLedger, K>,
-    model: BTreeMap<u32, PageTag>,
+    model: BTreeMap<Lpn, PageTag>,
     now: Time,
 }
 
@@ -82,22 +82,24 @@ impl<K: MapCache<PageTag>> Run<K> {
                 };
                 let when = When::now(now);
                 let done = match how {
-                    None => ftl.write(when, lpn, value, Tag::NONE).map(|(_, done)| done),
-                    Some(why) => ftl.write_unhashed(when, lpn, value, why, Tag::NONE),
+                    None => ftl
+                        .write(when, Lpn(lpn), value, Tag::NONE)
+                        .map(|(_, done)| done),
+                    Some(why) => ftl.write_unhashed(when, Lpn(lpn), value, why, Tag::NONE),
                 };
                 match done {
                     Ok(_) => {
-                        self.model.insert(lpn, value);
+                        self.model.insert(Lpn(lpn), value);
                     }
                     Err(FtlError::WornOut { .. }) => {}
                     Err(other) => return Err(TestCaseError::fail(other.to_string())),
                 }
             }
             Step::Trim(raw) => {
-                ftl.trim(raw % exported).unwrap();
-                self.model.remove(&(raw % exported));
+                ftl.trim(Lpn(raw % exported)).unwrap();
+                self.model.remove(&Lpn(raw % exported));
             }
-            Step::Read(raw) => return self.check_page(raw % exported),
+            Step::Read(raw) => return self.check_page(Lpn(raw % exported)),
             Step::Scan => {
                 let programs = ftl.core().counters().programs_host;
                 if ftl.scan_start().is_some() {
@@ -122,7 +124,7 @@ impl<K: MapCache<PageTag>> Run<K> {
         self.ftl.core().options().exported
     }
 
-    fn check_page(&mut self, lpn: u32) -> Result<(), TestCaseError> {
+    fn check_page(&mut self, lpn: Lpn) -> Result<(), TestCaseError> {
         let (found, _) = self
             .ftl
             .read(self.now, lpn, Cause::Host, Tag::NONE)
@@ -134,7 +136,7 @@ impl<K: MapCache<PageTag>> Run<K> {
     fn check(&mut self) -> Result<(), TestCaseError> {
         self.ftl.check().map_err(TestCaseError::fail)?;
         for lpn in 0..self.exported() {
-            self.check_page(lpn)?;
+            self.check_page(Lpn(lpn))?;
         }
         Ok(())
     }
@@ -241,7 +243,7 @@ fn device() -> ContentFtl<PageTag, Medium, ValueLedger> {
 }
 
 /// Writes without hashing.
-fn leave<F, L>(ftl: &mut ContentFtl<PageTag, F, L>, at: Time, lpn: u32, value: u32)
+fn leave<F, L>(ftl: &mut ContentFtl<PageTag, F, L>, at: Time, lpn: Lpn, value: u32)
 where
     F: Flash,
     F::Page: Clone,
@@ -257,16 +259,20 @@ where
 fn a_page_that_changes_while_it_is_hashed_is_left_alone() {
     for change in 0..3 {
         let mut ftl = device();
-        ftl.write(When::now(0), 9, PageTag(1), Tag::NONE).unwrap();
-        leave(&mut ftl, 0, 0, 1);
+        ftl.write(When::now(0), Lpn(9), PageTag(1), Tag::NONE)
+            .unwrap();
+        leave(&mut ftl, 0, Lpn(0), 1);
         ftl.scan(0, Tag::NONE).unwrap();
         match change {
-            0 => ftl.trim(0).unwrap(),
-            1 => drop(ftl.write(When::now(0), 0, PageTag(2), Tag::NONE).unwrap()),
+            0 => ftl.trim(Lpn(0)).unwrap(),
+            1 => drop(
+                ftl.write(When::now(0), Lpn(0), PageTag(2), Tag::NONE)
+                    .unwrap(),
+            ),
             // The handle of the page is used again, by one that must wait for its own turn.
             _ => {
-                ftl.trim(0).unwrap();
-                leave(&mut ftl, 0, 3, 7);
+                ftl.trim(Lpn(0)).unwrap();
+                leave(&mut ftl, 0, Lpn(3), 7);
             }
         }
         assert_eq!(ftl.end_scan(0).unwrap(), Scanned::Gone);
@@ -279,9 +285,9 @@ fn a_page_that_changes_while_it_is_hashed_is_left_alone() {
 #[test]
 fn a_duplicate_shares_what_is_indexed_and_its_own_page_dies() {
     let mut ftl = device();
-    leave(&mut ftl, 0, 0, 1);
-    leave(&mut ftl, 0, 1, 1);
-    leave(&mut ftl, 0, 2, 1);
+    leave(&mut ftl, 0, Lpn(0), 1);
+    leave(&mut ftl, 0, Lpn(1), 1);
+    leave(&mut ftl, 0, Lpn(2), 1);
     let mut scan = || {
         ftl.scan(0, Tag::NONE).unwrap();
         (ftl.end_scan(0).unwrap(), ftl.objects().live())
@@ -292,7 +298,7 @@ fn a_duplicate_shares_what_is_indexed_and_its_own_page_dies() {
     assert_eq!(scan(), (Scanned::Gone, 1));
     assert_eq!(ftl.core().counters().programs(), 3, "nothing is programmed");
     assert_eq!(ftl.core().counters().page_reads_scan, 3);
-    assert_eq!(ftl.objects().references(ftl.objects().get(0)), 3);
+    assert_eq!(ftl.objects().references(ftl.objects().get(Lpn(0))), 3);
     let counters = ftl.dedup_counters();
     assert_eq!((counters.scanned, counters.scan_duplicates), (3, 2));
     ftl.check().unwrap();
@@ -302,7 +308,7 @@ fn a_duplicate_shares_what_is_indexed_and_its_own_page_dies() {
 fn pages_that_come_and_go_do_not_pile_up() {
     let mut ftl = device();
     for round in 0..10_000 {
-        leave(&mut ftl, 0, round % 3, round);
+        leave(&mut ftl, 0, Lpn(round % 3), round);
     }
     assert!(ftl.pages_to_scan().unwrap().waiting() <= 4);
     ftl.check().unwrap();
@@ -320,7 +326,7 @@ fn a_die_that_collection_has_work_for_is_not_read() {
     let mut collected = 0;
     for value in 0..600 {
         ftl.advance(now).unwrap();
-        leave(&mut ftl, now, value * 7 % 64, value);
+        leave(&mut ftl, now, Lpn(value * 7 % 64), value);
         let idle = ftl.core().flash().idle_since(PlaneId(0));
         now = idle.unwrap_or(now + 10_000_000);
         ftl.advance(now).unwrap();

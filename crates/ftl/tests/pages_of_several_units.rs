@@ -3,7 +3,7 @@
 
 use flashlore_content::{DedupOptions, NoCensus, PageTag};
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
-use flashlore_flash::{Cause, Completion, Finished, Geometry, Ready, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Finished, Geometry, Lpn, Ready, Tag, Time, When};
 use flashlore_ftl::{ContentFtl, FtlOptions, PlainFtl};
 
 const READ: u64 = 25;
@@ -46,10 +46,10 @@ fn everybody_who_waits_for_a_page_is_told_when_it_is_programmed() {
     let mut ftl = device(8, false, 64);
     ftl.advance(10).unwrap();
     for lpn in 0..3 {
-        let done = ftl.write(When::now(10), lpn, (), Tag(lpn)).unwrap();
+        let done = ftl.write(When::now(10), Lpn(lpn), (), Tag(lpn)).unwrap();
         assert!(matches!(done, Completion::Later(_)), "the page is not full");
     }
-    let done = ftl.write(When::now(10), 3, (), Tag(3)).unwrap();
+    let done = ftl.write(When::now(10), Lpn(3), (), Tag(3)).unwrap();
     let end = 10 + UNITS * TRANSFER + PROGRAM;
     assert_eq!(done, Completion::At { start: 10, end });
     let mut told: Vec<(u32, u64)> = ftl
@@ -65,7 +65,7 @@ fn everybody_who_waits_for_a_page_is_told_when_it_is_programmed() {
 #[test]
 fn a_flushed_page_is_padded_and_its_waiters_are_told() {
     let mut ftl = device(8, false, 64);
-    ftl.write(When::now(0), 0, (), Tag(7)).unwrap();
+    ftl.write(When::now(0), Lpn(0), (), Tag(7)).unwrap();
     assert!(ftl.core().has_partial());
     ftl.advance(5).unwrap();
     ftl.core_mut().flush(5).unwrap();
@@ -87,7 +87,7 @@ fn overwritten(copyback: bool) -> PlainFtl<NandSim> {
     for _ in 0..20_000 {
         x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let lpn = (x >> 8) % if x.is_multiple_of(3) { 400 } else { 100 };
-        ftl.write(When::now(0), lpn, (), Tag::NONE).unwrap();
+        ftl.write(When::now(0), Lpn(lpn), (), Tag::NONE).unwrap();
     }
     ftl.check().unwrap();
     ftl
@@ -124,7 +124,7 @@ fn a_request_that_fills_a_page_alone_is_told_of_every_unit() {
         let mut ftl = PlainFtl::new(flash(8, 4, shared), FtlOptions::new(64)).unwrap();
         let mut ends = 0;
         for lpn in 0..4 {
-            let done = ftl.write(When::now(0), lpn, (), Tag(9)).unwrap();
+            let done = ftl.write(When::now(0), Lpn(lpn), (), Tag(9)).unwrap();
             ends += u32::from(matches!(done, Completion::At { .. }));
         }
         let told = told(&mut ftl);
@@ -142,7 +142,7 @@ fn a_page_is_programmed_when_the_last_of_its_units_is_at_hand() {
         for lpn in 0..4 {
             let ready = Ready::At(if lpn == late { 500 } else { 10 });
             let when = When { ready, at: 10 };
-            let done = ftl.write(when, lpn, (), Tag(lpn)).unwrap();
+            let done = ftl.write(when, Lpn(lpn), (), Tag(lpn)).unwrap();
             assert!(matches!(done, Completion::Later(_)));
         }
         let end = 500 + UNITS * TRANSFER + PROGRAM;
@@ -159,21 +159,22 @@ fn a_page_may_wait_for_an_operation_that_has_ended() {
     for (fills, others) in [(0, 0), (READ + 5, 0), (1000, 0), (1000, 1)] {
         let mut ftl = PlainFtl::new(flash(8, 4, true), FtlOptions::new(64)).unwrap();
         for lpn in 0..4 {
-            ftl.write(When::now(0), lpn, (), Tag::NONE).unwrap();
+            ftl.write(When::now(0), Lpn(lpn), (), Tag::NONE).unwrap();
         }
         told(&mut ftl);
         ftl.core_mut().flash_mut().restart();
-        let (_, old) = ftl.read(0, 0, Cause::Modify, Tag::NONE).unwrap();
+        let (_, old) = ftl.read(0, Lpn(0), Cause::Modify, Tag::NONE).unwrap();
         assert!(matches!(old, Completion::Later(_)));
         let ready = Ready::from(old);
-        ftl.write(When { ready, at: 0 }, 4, (), Tag(0)).unwrap();
+        ftl.write(When { ready, at: 0 }, Lpn(4), (), Tag(0))
+            .unwrap();
         ftl.advance(fills).unwrap();
         for _ in 0..others {
-            ftl.read(fills, 1, Cause::Host, Tag::NONE).unwrap();
+            ftl.read(fills, Lpn(1), Cause::Host, Tag::NONE).unwrap();
         }
         let mut known = Vec::new();
         for lpn in 5..8 {
-            let done = ftl.write(When::now(fills), lpn, (), Tag(0)).unwrap();
+            let done = ftl.write(When::now(fills), Lpn(lpn), (), Tag(0)).unwrap();
             if let Completion::At { start, end } = done {
                 known.push((0, start, end));
             }
@@ -206,7 +207,7 @@ fn the_write_that_fills_a_block_is_done_with_the_summary() {
             }
             let at = if number == last { 1_000_000 } else { 0 };
             let done = ftl
-                .write(When::now(at), number % 16, (), Tag(number))
+                .write(When::now(at), Lpn(number % 16), (), Tag(number))
                 .unwrap();
             if let Completion::At { end, .. } = done {
                 ends[number as usize] = end;
@@ -236,7 +237,7 @@ fn a_candidate_that_waits_in_a_page_buffer_is_compared_there() {
     let flash = flash(8, 4, false);
     let mut ftl = ContentFtl::new(flash, FtlOptions::new(64), dedup, NoCensus).unwrap();
     let (now, value) = (When::now(0), PageTag(5));
-    ftl.write(now, 0, value, Tag::NONE).unwrap();
+    ftl.write(now, Lpn(0), value, Tag::NONE).unwrap();
     assert_eq!(
         ftl.fetch_candidate(0, value, None, Tag::NONE).unwrap(),
         None

@@ -9,7 +9,7 @@ use common::Random;
 use flashlore_content::{DedupOptions, NoCensus, PageTag};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Geometry, Tag, When};
+use flashlore_flash::{Cause, Geometry, Lpn, Tag, When};
 use flashlore_ftl::{ContentFtl, FtlOptions, Unhashed};
 use proptest::prelude::*;
 
@@ -154,16 +154,16 @@ proptest! {
             let when = When::now(u64::from(step));
             match random.below(20) {
                 0 => {
-                    ftl.trim(page).unwrap();
+                    ftl.trim(Lpn(page)).unwrap();
                     model.refer(page, None);
                 }
                 1 => {
                     let value = PageTag(value);
-                    ftl.write_unhashed(when, page, value, Unhashed::Off, Tag::NONE).unwrap();
+                    ftl.write_unhashed(when, Lpn(page), value, Unhashed::Off, Tag::NONE).unwrap();
                     model.write(page, value.0, false);
                 }
                 _ => {
-                    ftl.write(when, page, PageTag(value), Tag::NONE).unwrap();
+                    ftl.write(when, Lpn(page), PageTag(value), Tag::NONE).unwrap();
                     model.write(page, value, true);
                 }
             }
@@ -188,12 +188,12 @@ proptest! {
         let mut stored = [None; PAGES as usize];
         for step in 0..1500u64 {
             let (page, value) = next_write(&mut random, &mut run);
-            ftl.write(When::now(step), page, PageTag(value), Tag::NONE).unwrap();
+            ftl.write(When::now(step), Lpn(page), PageTag(value), Tag::NONE).unwrap();
             stored[page as usize] = Some(PageTag(value));
         }
         prop_assert!(ftl.prefetch_counters().restored > 0);
         for page in 0..PAGES {
-            let (found, _) = ftl.read(9999, page, Cause::Host, Tag::NONE).unwrap();
+            let (found, _) = ftl.read(9999, Lpn(page), Cause::Host, Tag::NONE).unwrap();
             prop_assert_eq!(found, stored[page as usize]);
         }
         ftl.check().map_err(TestCaseError::fail)?;
@@ -208,7 +208,8 @@ fn a_run_longer_than_the_index_is_found_again() {
         let mut ftl = device(60, 8, degree);
         let mut write = |page: u32, value: u32| {
             let when = When::now(0);
-            ftl.write(when, page, PageTag(value), Tag::NONE).unwrap();
+            ftl.write(when, Lpn(page), PageTag(value), Tag::NONE)
+                .unwrap();
             ftl.dedup_counters().hits
         };
         for value in 0..20 {

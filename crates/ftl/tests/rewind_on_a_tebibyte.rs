@@ -8,7 +8,7 @@ use flashlore_content::delta::{Drawn, Ratio};
 use flashlore_content::{DedupOptions, NoCensus, PageTag};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
-use flashlore_flash::{Geometry, Tag, When};
+use flashlore_flash::{Geometry, Lpn, Tag, When};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentFtl, FtlOptions, Policies};
@@ -96,18 +96,18 @@ fn a_return_touches_only_what_changed() {
         now
     };
     for i in 0..BEFORE {
-        write(&mut ftl, page(i));
-        write(&mut ftl, page(i));
+        write(&mut ftl, Lpn(page(i)));
+        write(&mut ftl, Lpn(page(i)));
     }
     for k in [1u32, 100, 10_000] {
-        let instant = write(&mut ftl, page(0));
+        let instant = write(&mut ftl, Lpn(page(0)));
         let was: Vec<_> = (0..BEFORE)
-            .map(|i| ftl.content_at_instant(page(i), instant).unwrap())
+            .map(|i| ftl.content_at_instant(Lpn(page(i)), instant).unwrap())
             .collect();
         // Each page changes twice, every other page of them was never written before.
         let changed = |i: u32| page(i + BEFORE - k / 2);
         for i in (0..k).chain(0..k) {
-            write(&mut ftl, changed(i));
+            write(&mut ftl, Lpn(changed(i)));
         }
         let mut told = 0;
         let history = &ftl.versions().unwrap().history;
@@ -123,7 +123,10 @@ fn a_return_touches_only_what_changed() {
         expected[1] += k;
         assert_eq!(counts(&ftl), expected, "after a rewind of {k} pages");
         for (i, &content) in (0..BEFORE).zip(&was) {
-            assert_eq!(ftl.content_at_instant(page(i), u64::MAX).unwrap(), content);
+            assert_eq!(
+                ftl.content_at_instant(Lpn(page(i)), u64::MAX).unwrap(),
+                content
+            );
         }
     }
 }

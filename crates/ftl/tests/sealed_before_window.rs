@@ -8,7 +8,7 @@ use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{BlockId, Geometry, Tag, When};
+use flashlore_flash::{BlockId, Geometry, Lpn, Tag, When};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentFtl, FtlOptions, Policies, Unhashed};
@@ -45,10 +45,10 @@ fn device(sealed_before_window: bool) -> Ftl {
     ftl
 }
 
-fn write(ftl: &mut Ftl, at: u64, lpn: u32) {
+fn write(ftl: &mut Ftl, at: u64, lpn: Lpn) {
     ftl.advance(at).unwrap();
     ftl.set_instant(at);
-    let value = V(at as u32 * 100 + lpn);
+    let value = V(at as u32 * 100 + lpn.0);
     ftl.write_unhashed(When::now(at), lpn, value, Unhashed::Off, Tag::NONE)
         .unwrap();
 }
@@ -60,21 +60,21 @@ fn first_victim(sealed_before_window: bool, window: u64) -> BlockId {
     let mut ftl = device(sealed_before_window);
     for block in 0..5 {
         for page in 0..PAGES {
-            write(&mut ftl, u64::from(block) + 1, block * PAGES + page);
+            write(&mut ftl, u64::from(block) + 1, Lpn(block * PAGES + page));
         }
     }
     for block in 0..5 {
         let dying = if block < 3 { 1 } else { 7 };
         for page in 0..dying {
-            write(&mut ftl, 10, block * PAGES + page);
+            write(&mut ftl, 10, Lpn(block * PAGES + page));
         }
     }
-    ftl.purge(0..40);
+    ftl.purge(Lpn(0)..Lpn(40));
     ftl.advance_window(window);
     ftl.core_mut().flash_mut().take();
     for lpn in 0.. {
-        write(&mut ftl, 20 + u64::from(lpn), 40 + lpn % 40);
-        ftl.purge(40..80);
+        write(&mut ftl, 20 + u64::from(lpn), Lpn(40 + lpn % 40));
+        ftl.purge(Lpn(40)..Lpn(80));
         let ops = ftl.core_mut().flash_mut().take();
         let erased = ops.iter().find_map(|op| match op {
             Op::Erase { block } => Some(*block),

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use common::{Random, exported, single_plane, slc};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::NandSim;
-use flashlore_flash::{Completion, Flash, Geometry, Tag, Time, When};
+use flashlore_flash::{Completion, Flash, Geometry, Lpn, Tag, Time, When};
 use flashlore_ftl::{FtlOptions, PlainFtl};
 use flashlore_oracle::des::{WriteCosts, saturated_pages_per_second};
 
@@ -22,10 +22,10 @@ fn aged(flash: NandSim, spare: f64, copyback: bool, random: &mut Random) -> Plai
     options.collect.copyback = copyback;
     let mut ftl = PlainFtl::new(flash, options).unwrap();
     for lpn in 0..pages {
-        ftl.write(When::now(0), lpn, (), Tag::NONE).unwrap();
+        ftl.write(When::now(0), Lpn(lpn), (), Tag::NONE).unwrap();
     }
     for _ in 0..4 * pages {
-        ftl.write(When::now(0), random.below(pages), (), Tag::NONE)
+        ftl.write(When::now(0), Lpn(random.below(pages)), (), Tag::NONE)
             .unwrap();
     }
     ftl.core_mut().flash_mut().restart();
@@ -46,7 +46,7 @@ fn saturate(ftl: &mut PlainFtl<NandSim>, depth: usize, random: &mut Random) -> (
         };
         ftl.advance(now).unwrap();
         let done = ftl
-            .write(When::now(now), random.below(pages), (), Tag::NONE)
+            .write(When::now(now), Lpn(random.below(pages)), (), Tag::NONE)
             .unwrap();
         let Completion::At { end, .. } = done else {
             panic!("a private channel decides at once");

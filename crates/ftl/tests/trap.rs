@@ -10,7 +10,7 @@ use common::values::{Lengths, Page, V};
 use flashlore_content::history::HistoryOptions;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Geometry, Tag, When};
+use flashlore_flash::{Cause, Geometry, Lpn, Tag, When};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::trap::recover::RewindError;
@@ -105,21 +105,21 @@ fn cases() -> impl Strategy<Value = Case> {
 
 /// Every version of every page, oldest first.
 #[derive(Default)]
-struct Model(BTreeMap<u32, Vec<(u64, Option<u32>)>>);
+struct Model(BTreeMap<Lpn, Vec<(u64, Option<u32>)>>);
 
 impl Model {
-    fn at(&self, lpn: u32, instant: u64) -> Option<u32> {
+    fn at(&self, lpn: Lpn, instant: u64) -> Option<u32> {
         let versions = self.0.get(&lpn)?;
         let found = versions.iter().rev().find(|(stamp, _)| *stamp <= instant);
         found?.1
     }
 
-    fn change(&mut self, lpn: u32, stamp: u64, value: Option<u32>) {
+    fn change(&mut self, lpn: Lpn, stamp: u64, value: Option<u32>) {
         self.0.entry(lpn).or_default().push((stamp, value));
     }
 
     /// Entries of a page that lie after an instant.
-    fn changes(&self, lpn: u32, instant: u64) -> u64 {
+    fn changes(&self, lpn: Lpn, instant: u64) -> u64 {
         let versions = self.0.get(&lpn).into_iter().flatten();
         versions.filter(|(stamp, _)| *stamp > instant).count() as u64
     }
@@ -190,8 +190,11 @@ impl Rig {
             Step::Write(raw, value) => {
                 let lpn = self.page(raw);
                 let may_begin = now.saturating_sub(self.least).max(self.ftl.oldest());
-                match self.ftl.write(When::now(now), lpn, V(value), Tag::NONE) {
-                    Ok(_) => self.model.change(lpn, now, Some(value)),
+                match self
+                    .ftl
+                    .write(When::now(now), Lpn(lpn), V(value), Tag::NONE)
+                {
+                    Ok(_) => self.model.change(Lpn(lpn), now, Some(value)),
                     Err(FtlError::Protected { .. }) => {}
                     Err(other) => return Err(other.to_string()),
                 }
@@ -201,23 +204,23 @@ impl Rig {
             }
             Step::Trim(raw) => {
                 let lpn = self.page(raw);
-                let mapped = self.ftl.content(lpn).is_some();
-                match self.ftl.trim(lpn) {
-                    Ok(()) if mapped => self.model.change(lpn, now, None),
+                let mapped = self.ftl.content(Lpn(lpn)).is_some();
+                match self.ftl.trim(Lpn(lpn)) {
+                    Ok(()) if mapped => self.model.change(Lpn(lpn), now, None),
                     Ok(()) | Err(FtlError::Protected { .. }) => {}
                     Err(other) => return Err(other.to_string()),
                 }
             }
             Step::Read(raw) => {
                 let lpn = self.page(raw);
-                let read = self.ftl.read(now, lpn, Cause::Host, Tag::NONE);
+                let read = self.ftl.read(now, Lpn(lpn), Cause::Host, Tag::NONE);
                 let (page, _) = read.map_err(|e| e.to_string())?;
                 let found = page.map(|page| page.value().0);
-                if found != self.model.at(lpn, now) {
+                if found != self.model.at(Lpn(lpn), now) {
                     return Err(format!("page {lpn} holds {found:?}"));
                 }
             }
-            Step::ReadAt(raw, time) => self.compare(self.page(raw), self.instant(time))?,
+            Step::ReadAt(raw, time) => self.compare(Lpn(self.page(raw)), self.instant(time))?,
             Step::ReturnTo(raw) => self.rewind_to(self.instant(raw))?,
             Step::Advance(raw) => self.ftl.advance_window(self.instant(raw)),
             Step::Flush => self.ftl.core_mut().flush(now).map_err(|e| text(&e))?,
@@ -226,7 +229,7 @@ impl Rig {
         Ok(())
     }
 
-    fn compare(&mut self, lpn: u32, instant: u64) -> Result<(), String> {
+    fn compare(&mut self, lpn: Lpn, instant: u64) -> Result<(), String> {
         let read = match self.ftl.read_at_instant(lpn, instant) {
             Err(RewindError::TooOld(_)) if instant < self.ftl.oldest() => return Ok(()),
             read => read.map_err(|e| e.to_string())?,
@@ -257,14 +260,17 @@ impl Rig {
         };
         let mut pages = 0;
         for lpn in 0..self.exported {
-            let (then, present) = (self.model.at(lpn, instant), self.model.at(lpn, self.now));
-            let found = self.ftl.content(lpn).map(|v| v.0);
+            let (then, present) = (
+                self.model.at(Lpn(lpn), instant),
+                self.model.at(Lpn(lpn), self.now),
+            );
+            let found = self.ftl.content(Lpn(lpn)).map(|v| v.0);
             if found != then && (returned.is_some() || found != present) {
                 return Err(format!("page {lpn} returned to {found:?}"));
             }
             if found != present {
                 pages += 1;
-                self.model.change(lpn, self.now, found);
+                self.model.change(Lpn(lpn), self.now, found);
             }
         }
         if returned.is_some_and(|cost| cost.pages != pages) {
@@ -278,7 +284,7 @@ impl Rig {
         let oldest = self.ftl.oldest();
         for lpn in 0..self.exported {
             for instant in [oldest, (oldest + self.now) / 2, self.now] {
-                self.compare(lpn, instant)?;
+                self.compare(Lpn(lpn), instant)?;
             }
         }
         Ok(())
@@ -386,7 +392,8 @@ fn three_parities_of_a_third_fill_a_log_page_and_n_overwrites_back_take_n_steps(
     let mut ftl = roomy(THIRDS, OnPressure::Shrink);
     for n in 0..31u64 {
         ftl.set_instant(n + 1);
-        ftl.write(When::now(0), 3, V(n as u32), Tag::NONE).unwrap();
+        ftl.write(When::now(0), Lpn(3), V(n as u32), Tag::NONE)
+            .unwrap();
     }
     // The first write ends no version. 30 parities of 1350 + 8 bytes are 10 pages, the last of which is
     // programmed when another comes; the head of the first write lies with the first three.
@@ -394,10 +401,10 @@ fn three_parities_of_a_third_fill_a_log_page_and_n_overwrites_back_take_n_steps(
     assert_eq!(ftl.core().counters().programs_log, 9);
     assert_eq!(ftl.core().counters().programs_host, 31);
     for back in 0..31u64 {
-        let (page, steps) = ftl.read_at_instant(3, 31 - back).unwrap();
+        let (page, steps) = ftl.read_at_instant(Lpn(3), 31 - back).unwrap();
         assert_eq!((page.unwrap().value(), steps), (V(30 - back as u32), back));
     }
-    assert_eq!(ftl.read_at_instant(3, 0).unwrap().0, None);
+    assert_eq!(ftl.read_at_instant(Lpn(3), 0).unwrap().0, None);
     // One page is read and written for all of its steps, and nine log pages.
     let cost = ftl.rewind_to(11).unwrap();
     assert_eq!((cost.pages, cost.decodes), (1, 20));
@@ -406,7 +413,7 @@ fn three_parities_of_a_third_fill_a_log_page_and_n_overwrites_back_take_n_steps(
         1 + 6,
         "the present page and six log pages of seven"
     );
-    assert_eq!(ftl.content(3), Some(V(10)));
+    assert_eq!(ftl.content(Lpn(3)), Some(V(10)));
     ftl.check().unwrap();
 }
 
@@ -417,7 +424,7 @@ fn a_window_that_is_protected_refuses_writes_and_one_that_is_not_shrinks() {
         let mut ftl = roomy(THIRDS, on_pressure);
         for n in 0..900u64 {
             ftl.set_instant(n + 1);
-            match ftl.write(When::now(0), (n % 16) as u32, V(n as u32), Tag::NONE) {
+            match ftl.write(When::now(0), Lpn((n % 16) as u32), V(n as u32), Tag::NONE) {
                 Ok(_) => {}
                 Err(FtlError::Protected { .. }) => refused += 1,
                 Err(other) => panic!("{other}"),

@@ -9,7 +9,7 @@ use flashlore_content::{Content, DedupOptions, Ledger, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op as Done, Recorded};
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Geometry, Tag, When};
+use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Tag, When};
 use flashlore_ftl::{
     ContentFtl, FtlError, FtlOptions, Layout, Mode, Placement, PlainFtl, PoolScope, Rotate,
     Streams, Trigger, VictimChoice,
@@ -159,7 +159,7 @@ fn of_core(ops: &[Done], geometry: &Geometry, name: impl Fn(u32) -> u32) -> Vec<
             Done::Erase { block } => out.push(Common::Erase(block.0)),
             Done::Program { ppn, owner, from } => {
                 let page = geometry.page_of(ppn).0;
-                let slot = owner.map(|o| (name(o.number()), from.is_some()));
+                let slot = owner.map(|o| (name(o.as_page().0), from.is_some()));
                 if ppn.0 % geometry.units_per_page() == 0 {
                     out.push(Common::Program(page, vec![slot]));
                 } else if let Some(Common::Program(_, slots)) = out.last_mut() {
@@ -233,17 +233,17 @@ fn plain_twins(device: &Device, steps: &[Step]) -> Result<u64, TestCaseError> {
         match *step {
             Step::Write(raw, _) => {
                 let lpn = address(raw, exported);
-                let done = ftl.write(When::now(0), lpn, PageTag(0), Tag::NONE);
+                let done = ftl.write(When::now(0), Lpn(lpn), PageTag(0), Tag::NONE);
                 refused = is_worn_out(done.map(drop), model.write(u64::from(lpn)))?;
             }
             Step::Read(raw) => {
                 let lpn = address(raw, exported);
-                ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap();
+                ftl.read(0, Lpn(lpn), Cause::Host, Tag::NONE).unwrap();
                 model.read(u64::from(lpn));
             }
             Step::Trim(raw) => {
                 let lpn = address(raw, exported);
-                ftl.trim(lpn).unwrap();
+                ftl.trim(Lpn(lpn)).unwrap();
                 model.trim(u64::from(lpn));
             }
             Step::Flush => {
@@ -311,18 +311,18 @@ fn dedup_twins(device: &Device, steps: &[Step], index: Index) -> Result<u64, Tes
                 let lpn = address(raw, exported);
                 ftl.fetch_candidate(0, PageTag(value), None, Tag::NONE)
                     .unwrap();
-                let done = ftl.write(When::now(0), lpn, PageTag(value), Tag::NONE);
+                let done = ftl.write(When::now(0), Lpn(lpn), PageTag(value), Tag::NONE);
                 refused =
                     is_worn_out(done.map(drop), model.write(u64::from(lpn), value).map(drop))?;
             }
             Step::Read(raw) => {
                 let lpn = address(raw, exported);
-                ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap();
+                ftl.read(0, Lpn(lpn), Cause::Host, Tag::NONE).unwrap();
                 model.read(u64::from(lpn));
             }
             Step::Trim(raw) => {
                 let lpn = address(raw, exported);
-                ftl.trim(lpn).unwrap();
+                ftl.trim(Lpn(lpn)).unwrap();
                 model.trim(u64::from(lpn));
             }
             Step::Flush => {
@@ -368,8 +368,8 @@ fn dedup_twins(device: &Device, steps: &[Step], index: Index) -> Result<u64, Tes
         .collect();
     prop_assert_eq!(listed, expected);
     for lpn in 0..exported {
-        let object = ftl.objects().get(lpn);
-        let found = (object != u32::MAX).then(|| u64::from(ftl.objects().at(object).0));
+        let object = ftl.objects().get(Lpn(lpn));
+        let found = (object != ObjectId(u32::MAX)).then(|| u64::from(ftl.objects().at(object).0));
         prop_assert_eq!(found, model.location(u64::from(lpn)));
     }
     Ok(ftl.core().counters().victims)

@@ -7,7 +7,7 @@ use flashlore_content::PageTag;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{BlockId, Geometry, Tag, When};
+use flashlore_flash::{BlockId, Geometry, Lpn, Tag, When};
 use flashlore_ftl::blocks::{Blocks, State};
 use flashlore_ftl::gc::{VictimPolicy, Victims};
 use flashlore_ftl::{FtlOptions, PlainFtl, VictimChoice};
@@ -48,7 +48,7 @@ fn a_policy_of_somebody_else_is_obeyed() {
         } else {
             random.below(EXPORTED)
         };
-        ftl.write(When::now(0), lpn, PageTag(number), Tag::NONE)
+        ftl.write(When::now(0), Lpn(lpn), PageTag(number), Tag::NONE)
             .unwrap();
         let ops = ftl.core_mut().flash_mut().take();
         let erased = ops.iter().find_map(|op| match op {
@@ -93,13 +93,18 @@ fn full_blocks_have_their_turn_without_being_copied() {
         options.collect.victims = victims;
         let mut ftl = PlainFtl::new(medium, options).unwrap();
         for lpn in 0..EXPORTED {
-            ftl.write(When::now(0), lpn, PageTag(lpn), Tag::NONE)
+            ftl.write(When::now(0), Lpn(lpn), PageTag(lpn), Tag::NONE)
                 .unwrap();
         }
         // One block's worth of addresses, one after the other: its copies die together.
         for number in 0..100 * PAGES {
-            ftl.write(When::now(0), number % PAGES, PageTag(number), Tag::NONE)
-                .unwrap();
+            ftl.write(
+                When::now(0),
+                Lpn(number % PAGES),
+                PageTag(number),
+                Tag::NONE,
+            )
+            .unwrap();
         }
         ftl.check().unwrap();
         let counters = ftl.core().counters();

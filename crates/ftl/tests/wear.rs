@@ -10,7 +10,7 @@ use flashlore_content::PageTag;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Geometry, Tag, When};
+use flashlore_flash::{Cause, Geometry, Lpn, Tag, When};
 use flashlore_ftl::{FtlOptions, PlainFtl};
 
 const PAGES: u32 = 8;
@@ -123,7 +123,7 @@ fn run(blocks: u32, gap: u32) -> (PlainFtl<Recorded<Checked<MemoryFlash<PageTag>
         } else {
             random.below(exported / 3)
         };
-        ftl.write(When::now(0), lpn, PageTag(number), Tag::NONE)
+        ftl.write(When::now(0), Lpn(lpn), PageTag(number), Tag::NONE)
             .unwrap();
         for op in ftl.core_mut().flash_mut().take() {
             observer.see(op);
@@ -163,7 +163,7 @@ fn moving_cold_data_does_not_end_collection() {
     let mut ftl = PlainFtl::new(MemoryFlash::new(geometry), options).unwrap();
     for number in 0..5000 {
         let lpn = if number < 28 { number } else { random.below(7) };
-        let done = ftl.write(When::now(0), lpn, PageTag(0), Tag::NONE);
+        let done = ftl.write(When::now(0), Lpn(lpn), PageTag(0), Tag::NONE);
         assert!(done.is_ok(), "write {number}: {done:?}");
     }
     assert!(ftl.core().counters().wear_victims > 100);

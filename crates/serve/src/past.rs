@@ -2,11 +2,12 @@
 //!
 //! Invariants: what is shown of an instant is what was there, or an error; whatever is answered as done is durable.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use flashlore_volume::disk::{BlockDevice, Disk, DiskError, InstantDevice};
 use flashlore_volume::error::byte_ranges;
-use flashlore_volume::{Purged, Volume, VolumeError};
+use flashlore_volume::{Lpn, Purged, Volume, VolumeError};
 
 use crate::clients::Writers;
 use crate::clock::MOVED;
@@ -77,7 +78,7 @@ pub fn lacking(at: Option<&str>, ranges: &[(u64, u64)]) -> ServeError {
 }
 
 /// The same of pages.
-fn lacking_pages(instant: u64, missing: &[u32]) -> ServeError {
+fn lacking_pages(instant: u64, missing: &[Lpn]) -> ServeError {
     lacking(Some(&format!("ns:{instant}")), &byte_ranges(missing))
 }
 
@@ -323,7 +324,7 @@ impl Service {
         })
     }
 
-    fn missing_at(&self, instant: u64) -> Result<Vec<u32>, ServeError> {
+    fn missing_at(&self, instant: u64) -> Result<Vec<Lpn>, ServeError> {
         Ok(self.disk.with(|volume| volume.missing_at(instant))??)
     }
 
@@ -341,7 +342,7 @@ impl Service {
     ) -> Result<Answer, ServeError> {
         let now = self.disk.now();
         let pages = match range {
-            None => 0..u32::MAX,
+            None => Lpn(0)..Lpn(u32::MAX),
             Some((offset, length)) => whole_pages(&self.disk, offset, length)?,
         };
         let before = match before {
@@ -361,7 +362,7 @@ impl Service {
                 let pages = match before {
                     Some(instant) => {
                         volume.forget_before(now, instant)?;
-                        0..0
+                        Lpn(0)..Lpn(0)
                     }
                     None => pages,
                 };
@@ -417,7 +418,7 @@ impl Service {
         match device.read(offset, buffer) {
             Err(error) if purged(&error) && !allow_missing => {
                 let end = offset + buffer.len() as u64;
-                let pages = (offset / PAGE) as u32..end.div_ceil(PAGE) as u32;
+                let pages = Lpn((offset / PAGE) as u32)..Lpn(end.div_ceil(PAGE) as u32);
                 let mut missing = self.missing_at(instant)?;
                 missing.retain(|lpn| pages.contains(lpn));
                 Err(lacking_pages(instant, &missing))
@@ -451,7 +452,7 @@ impl Service {
 }
 
 /// The pages that a range of bytes is made of.
-fn whole_pages(disk: &Disk, offset: u64, length: u64) -> Result<std::ops::Range<u32>, ServeError> {
+fn whole_pages(disk: &Disk, offset: u64, length: u64) -> Result<Range<Lpn>, ServeError> {
     let size = disk.size();
     let end = offset.checked_add(length).filter(|&end| end <= size);
     let end = end.ok_or_else(|| {
@@ -465,7 +466,7 @@ fn whole_pages(disk: &Disk, offset: u64, length: u64) -> Result<std::ops::Range<
         ));
     }
     if offset.is_multiple_of(PAGE) && end.is_multiple_of(PAGE) {
-        return Ok((offset / PAGE) as u32..(end / PAGE) as u32);
+        return Ok(Lpn((offset / PAGE) as u32)..Lpn((end / PAGE) as u32));
     }
     let (first, last) = (offset.next_multiple_of(PAGE), end / PAGE * PAGE);
     let inside = match last.checked_sub(first).filter(|&length| length > 0) {
@@ -487,7 +488,10 @@ fn noted(volume: &Volume, snapshots: &[u64]) -> Vec<LogEntry> {
         name: mark.name.clone(),
         instant: mark.instant,
     });
-    let range = |(first, end): (u32, u32)| (u64::from(first) * PAGE, u64::from(end - first) * PAGE);
+    let range = |(first, end): (Lpn, Lpn)| {
+        let from = u64::from(first) * PAGE;
+        (from, u64::from(end) * PAGE - from)
+    };
     let purges = notes.purges().iter().map(|purge| LogEntry::Purge {
         instant: purge.stamp,
         range: purge.pages.map(range),

@@ -499,9 +499,9 @@ impl Served for Service {
 
 fn unreadable(finding: &Finding) -> Unreadable {
     Unreadable {
-        unit: finding.unit,
+        unit: finding.unit.0,
         why: finding.why.clone(),
-        addresses: finding.addresses.clone(),
+        addresses: finding.addresses.iter().map(|lpn| lpn.0).collect(),
     }
 }
 

@@ -17,7 +17,7 @@ use flashlore_content::history::HistoryOptions;
 use flashlore_content::{DedupOptions, NoCensus, PageTag};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
-use flashlore_flash::{Geometry, Tag, When};
+use flashlore_flash::{Geometry, Lpn, Tag, When};
 use flashlore_ftl::buffer::Policy;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
@@ -209,7 +209,7 @@ impl<S: System> Replay<S> {
         host.needs_content = S::HASHES;
         let exported = system.core().options().exported;
         for lpn in 0..exported {
-            system.fill(lpn).expect("the device has room");
+            system.fill(Lpn(lpn)).expect("the device has room");
         }
         system.begin_history();
         let source = Source::new(exported, writes, S::HASHES);
@@ -506,7 +506,7 @@ fn memory() {
     let mut system = Plain::new(flash, options).expect("the options are valid");
     let empty = system.heap_bytes() as f64 / exported;
     for lpn in 0..1 << 20 {
-        system.fill(lpn).expect("the device has room");
+        system.fill(Lpn(lpn)).expect("the device has room");
     }
     let used = system.heap_bytes() as f64 / exported;
     println!("memory, 1 TiB raw: plain {empty:.2} B/page, after a million writes {used:.2}");
@@ -517,7 +517,7 @@ fn memory() {
     let mut system = Deduplicating::new(flash, options, policy, NoCensus).expect("valid options");
     for lpn in 0..1 << 20 {
         system
-            .write(When::now(0), lpn, PageTag(lpn), None, false, Tag::NONE)
+            .write(When::now(0), Lpn(lpn), PageTag(lpn), None, false, Tag::NONE)
             .expect("the device has room");
     }
     let tables = system.heap_bytes() as f64 - 16.0 * f64::from(1 << 20);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
-use flashlore_flash::{Cause, Geometry, Tag};
+use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Tag};
 use flashlore_ftl::FtlOptions;
 use flashlore_ftl::buffer::Policy;
 use flashlore_sim::config::Load;
@@ -53,7 +53,7 @@ fn flash(dies: u32, shared: bool, units: u32) -> NandSim {
 fn plain(written: u32) -> Plain {
     let mut system = Plain::new(flash(1, false, 1), FtlOptions::new(EXPORTED)).unwrap();
     for lpn in 0..written {
-        system.fill(lpn).unwrap();
+        system.fill(Lpn(lpn)).unwrap();
     }
     system.restart_counters();
     system.core_mut().flash_mut().restart();
@@ -400,7 +400,7 @@ fn a_trim_drops_the_page_and_goes_on() {
     assert_eq!((counters.programs_host, counters.host_trims), (1, 3));
     for lpn in 0..3 {
         assert_eq!(
-            system.read(9999, lpn, Cause::Host, Tag::NONE).unwrap(),
+            system.read(9999, Lpn(lpn), Cause::Host, Tag::NONE).unwrap(),
             None
         );
     }
@@ -643,7 +643,7 @@ proptest! {
             let run = replay(&mut system, host, &trace);
             conserved(&run, &trace, system.core().counters().host_writes)?;
             for lpn in (0..PAGES).filter(|_| empties) {
-                let found = system.read(1 << 50, lpn, Cause::Host, Tag::NONE).unwrap();
+                let found = system.read(1 << 50, Lpn(lpn), Cause::Host, Tag::NONE).unwrap();
                 prop_assert_eq!(found.is_some(), expected.contains_key(&lpn), "page {}", lpn);
             }
             return Ok(());
@@ -654,8 +654,8 @@ proptest! {
         let ftl = system.ftl();
         ftl.check().map_err(TestCaseError::fail)?;
         for lpn in (0..PAGES).filter(|_| empties) {
-            let object = ftl.objects().get(lpn);
-            let found = (object != u32::MAX).then(|| ftl.objects().content(object).0);
+            let object = ftl.objects().get(Lpn(lpn));
+            let found = (object != ObjectId(u32::MAX)).then(|| ftl.objects().content(object).0);
             prop_assert_eq!(found, expected.remove(&lpn), "page {}", lpn);
         }
     }

@@ -10,9 +10,9 @@ use common::{Uniform, config};
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::dedup::sampling::sample_of;
 use flashlore_content::{DedupOptions, NoCensus};
-use flashlore_flash::Geometry;
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
+use flashlore_flash::{Geometry, Lpn};
 use flashlore_ftl::{FtlOptions, Mode, Watermarks};
 use flashlore_sim::config::Load;
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
@@ -315,14 +315,14 @@ fn idle_time_finds_what_sampling_missed_and_a_started_step_finishes() {
 #[derive(Default)]
 struct Model {
     /// Value of each page, and whether its object is indexed.
-    pages: BTreeMap<u32, (u32, bool)>,
+    pages: BTreeMap<Lpn, (u32, bool)>,
     /// Pages that share an indexed value.
     indexed: HashMap<u32, u32>,
     counts: DedupCounters,
 }
 
 impl Model {
-    fn forget(&mut self, lpn: u32) {
+    fn forget(&mut self, lpn: Lpn) {
         let Some((value, true)) = self.pages.remove(&lpn) else {
             return;
         };
@@ -333,7 +333,7 @@ impl Model {
         }
     }
 
-    fn hashed(&mut self, lpn: u32, value: u32) {
+    fn hashed(&mut self, lpn: Lpn, value: u32) {
         match self.indexed.get_mut(&value) {
             Some(references) => {
                 *references += 1;
@@ -351,7 +351,7 @@ impl Model {
         self.pages.insert(lpn, (value, true));
     }
 
-    fn write(&mut self, lpn: u32, values: &[u32], unit: usize) {
+    fn write(&mut self, lpn: Lpn, values: &[u32], unit: usize) {
         for (nth, pages) in values.chunks(unit).enumerate() {
             let first = lpn + (nth * unit) as u32;
             let chosen = sample_of(pages).unwrap();
@@ -417,7 +417,7 @@ fn block(asked: &[Asked], partial: bool) -> (RequestBlock, BTreeMap<u32, u32>) {
 
 fn values_of(system: &Deduplicating<Simulated<NoCensus>>) -> BTreeMap<u32, u32> {
     let objects = system.ftl().objects();
-    let of = |lpn| objects.object_of(lpn).map(|o| (lpn, objects.content(o).0));
+    let of = |lpn| Some((lpn, objects.content(objects.object_of(Lpn(lpn))?).0));
     (0..PAGES).filter_map(of).collect()
 }
 
@@ -435,8 +435,8 @@ proptest! {
         let mut model = Model::default();
         for request in &block.requests {
             match (request.op, block.content(request)) {
-                (Op::Write, Some(values)) => model.write(request.lpn, values, unit),
-                (Op::Trim, _) => (0..request.units).for_each(|i| model.forget(request.lpn + i)),
+                (Op::Write, Some(values)) => model.write(Lpn(request.lpn), values, unit),
+                (Op::Trim, _) => (0..request.units).for_each(|i| model.forget(Lpn(request.lpn + i))),
                 _ => {}
             }
         }

@@ -4,7 +4,7 @@ use flashlore_content::delta::{Drawn, Ratio};
 use flashlore_content::{DedupOptions, NoCensus, PageTag};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
-use flashlore_flash::{Geometry, Tag, When};
+use flashlore_flash::{Geometry, Lpn, Tag, When};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::policies::delta::DeltaOptions;
@@ -93,7 +93,7 @@ fn device_with(hot_writes: u8) -> Device {
     for lpn in 0..8 {
         let (now, off) = (When::now(0), Some(Unhashed::Off));
         device
-            .write(now, lpn, PageTag(100 + lpn), off, false, Tag::NONE)
+            .write(now, Lpn(lpn), PageTag(100 + lpn), off, false, Tag::NONE)
             .unwrap();
     }
     device.restart_counters();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use flashlore_content::{DedupOptions, NoCensus, PageTag};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
-use flashlore_flash::{Geometry, Tag, When};
+use flashlore_flash::{Geometry, Lpn, Tag, When};
 use flashlore_ftl::FtlOptions;
 use flashlore_oracle::bus::{self, Operation, Phase};
 use flashlore_oracle::des::{self, Job, Span};
@@ -83,7 +83,7 @@ fn system(setup: Setup) -> Deduplicating<Simulated<NoCensus>> {
         system
             .write(
                 When::now(0),
-                lpn,
+                Lpn(lpn),
                 PageTag(1_000_000 + lpn),
                 None,
                 false,

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use flashlore_content::{Content, DedupOptions, NoCensus, PageTag};
-use flashlore_flash::Geometry;
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
+use flashlore_flash::{Geometry, Lpn, ObjectId};
 use flashlore_ftl::FtlOptions;
 use flashlore_sim::config::Load;
 use flashlore_sim::engine::Measured;
@@ -136,8 +136,8 @@ proptest! {
         let ftl = system.ftl();
         ftl.check().map_err(TestCaseError::fail)?;
         for lpn in 0..PAGES {
-            let object = ftl.objects().get(lpn);
-            let found = (object != u32::MAX).then(|| ftl.objects().content(object).0);
+            let object = ftl.objects().get(Lpn(lpn));
+            let found = (object != ObjectId(u32::MAX)).then(|| ftl.objects().content(object).0);
             prop_assert_eq!(found, expected.get(&lpn).copied(), "page {}", lpn);
         }
     }

@@ -2,6 +2,7 @@
 //! figures, however time passes.
 
 use crate::common;
+use flashlore_flash::Lpn;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -124,7 +125,7 @@ impl Trace {
         let request = &self.block.requests[i];
         SsdRequest {
             op: request.op,
-            lpn: request.lpn,
+            lpn: Lpn(request.lpn),
             units: request.units,
             head_partial: request.head_partial,
             tail_partial: request.tail_partial,
@@ -415,7 +416,7 @@ fn a_request_served_by_itself_ends_when_its_response_is_given() {
     let timing = &config.device.timing;
     let (hash, program) = (config.system.dedup.hash_time.0, timing.program[0].0);
     let mut ssd = Ssd::new(&config, std::iter::empty(), None).unwrap();
-    let write = |values| SsdRequest::write(0, 2).with_values(values);
+    let write = |values| SsdRequest::write(Lpn(0), 2).with_values(values);
     // Hashed one after the other, and programmed on two dies.
     let end = ssd.serve(1000, write(&[1, 2])).unwrap();
     assert_eq!(end, 1000 + 2 * hash + program);
@@ -423,7 +424,7 @@ fn a_request_served_by_itself_ends_when_its_response_is_given() {
     assert_eq!(ssd.serve(end, write(&[1, 2])).unwrap(), end + 2 * hash);
     let now = ssd.now();
     assert_eq!(
-        ssd.serve(now, SsdRequest::read(0, 2)).unwrap(),
+        ssd.serve(now, SsdRequest::read(Lpn(0), 2)).unwrap(),
         now + timing.read.0
     );
     assert_eq!((ssd.next_event(), ssd.outstanding()), (None, 0));
@@ -438,25 +439,28 @@ fn what_cannot_be_taken_is_refused_and_changes_nothing() {
     ssd.advance(500, &mut heard).unwrap();
     let values = [1, 2];
     for (request, message) in [
-        (SsdRequest::read(PAGES - 1, 2), "below 4096"),
-        (SsdRequest::read(u32::MAX, 2), "below 4096"),
-        (SsdRequest::read(3, 0), "below 4096"),
-        (SsdRequest::trim(PAGES, 1), "below 4096"),
-        (SsdRequest::write(3, 2), "without the numbers of its values"),
+        (SsdRequest::read(Lpn(PAGES - 1), 2), "below 4096"),
+        (SsdRequest::read(Lpn(u32::MAX), 2), "below 4096"),
+        (SsdRequest::read(Lpn(3), 0), "below 4096"),
+        (SsdRequest::trim(Lpn(PAGES), 1), "below 4096"),
         (
-            SsdRequest::write(3, 1).with_values(&values),
+            SsdRequest::write(Lpn(3), 2),
+            "without the numbers of its values",
+        ),
+        (
+            SsdRequest::write(Lpn(3), 1).with_values(&values),
             "2 values: expected one for each unit",
         ),
         (
-            SsdRequest::read(3, 2).with_values(&values),
+            SsdRequest::read(Lpn(3), 2).with_values(&values),
             "2 values: expected one for each unit",
         ),
         (
-            SsdRequest::write(3, 1).with_values(&[u32::MAX]),
+            SsdRequest::write(Lpn(3), 1).with_values(&[u32::MAX]),
             "below 2^32 - 1",
         ),
         (
-            SsdRequest::write(3, 2)
+            SsdRequest::write(Lpn(3), 2)
                 .with_values(&values)
                 .with_ratios(&[7, 0]),
             "unit 4 is written with ratio 0",
@@ -465,7 +469,7 @@ fn what_cannot_be_taken_is_refused_and_changes_nothing() {
         let error = ssd.submit(600, 1, request).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     }
-    let late = ssd.submit(499, 1, SsdRequest::read(0, 1)).unwrap_err();
+    let late = ssd.submit(499, 1, SsdRequest::read(Lpn(0), 1)).unwrap_err();
     assert!(
         matches!(
             late,
@@ -480,7 +484,7 @@ fn what_cannot_be_taken_is_refused_and_changes_nothing() {
         (ssd.now(), ssd.outstanding(), ssd.next_event()),
         (500, 0, None)
     );
-    ssd.submit(500, 1, SsdRequest::read(0, 1)).unwrap();
+    ssd.submit(500, 1, SsdRequest::read(Lpn(0), 1)).unwrap();
     let busy = ssd.serve(600, SsdRequest::FLUSH).unwrap_err();
     assert!(matches!(busy, SsdError::Busy { outstanding: 1 }), "{busy}");
 }
@@ -491,11 +495,11 @@ fn nothing_is_asked_of_a_device_that_has_failed() {
     let mut ssd = Ssd::new(&config, std::iter::empty(), None).unwrap();
     let failure = (0..1_000_000u32).find_map(|i| {
         let lpn = i.wrapping_mul(2_654_435_761) % PAGES;
-        ssd.serve(ssd.now(), SsdRequest::write(lpn, 1)).err()
+        ssd.serve(ssd.now(), SsdRequest::write(Lpn(lpn), 1)).err()
     });
     assert!(matches!(failure, Some(SsdError::Device(_))), "{failure:?}");
     let again = ssd
-        .submit(ssd.now(), 1, SsdRequest::read(0, 1))
+        .submit(ssd.now(), 1, SsdRequest::read(Lpn(0), 1))
         .unwrap_err();
     assert!(matches!(again, SsdError::Failed), "{again}");
 }
@@ -503,17 +507,17 @@ fn nothing_is_asked_of_a_device_that_has_failed() {
 #[test]
 fn bytes_touch_the_units_in_which_they_lie_and_trims_those_that_they_cover() {
     let of = |op, offset, bytes| SsdRequest::of_bytes(op, offset, bytes).unwrap();
-    assert_eq!(of(Op::Read, 4095, 2), SsdRequest::read(0, 2));
-    assert_eq!(of(Op::Write, 8192, 8192), SsdRequest::write(2, 2));
+    assert_eq!(of(Op::Read, 4095, 2), SsdRequest::read(Lpn(0), 2));
+    assert_eq!(of(Op::Write, 8192, 8192), SsdRequest::write(Lpn(2), 2));
     let inside = of(Op::Write, 4608, 512);
-    assert_eq!((inside.lpn, inside.units), (1, 1));
+    assert_eq!((inside.lpn, inside.units), (Lpn(1), 1));
     assert!(inside.head_partial && inside.tail_partial);
     let tail = of(Op::Write, 4096, 4608);
     assert_eq!(
         (tail.units, tail.head_partial, tail.tail_partial),
         (2, false, true)
     );
-    assert_eq!(of(Op::Trim, 1, 12287), SsdRequest::trim(1, 2));
+    assert_eq!(of(Op::Trim, 1, 12287), SsdRequest::trim(Lpn(1), 2));
     assert_eq!(of(Op::Trim, 1, 4096).units, 0);
     assert_eq!(of(Op::Flush, 0, 0), SsdRequest::FLUSH);
     for (offset, bytes) in [(0, 0), (u64::MAX, 2), (1 << 50, 1)] {

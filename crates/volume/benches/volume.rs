@@ -7,6 +7,7 @@
 //! Both wall-clock and processor time are printed, because a flush waits for the disk. The hash is of
 //! what a final read of every page returned: it depends on nothing but the workload.
 
+use flashlore_flash::Lpn;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -96,7 +97,7 @@ fn random_writes(setting: &Setting<'_>) {
     for lpn in 0..setting.exported {
         value += 1;
         fill(&mut page, value);
-        volume.write(0, lpn, &page).expect("fills");
+        volume.write(0, Lpn(lpn), &page).expect("fills");
     }
     volume.checkpoint().expect("checkpoint");
     // Content is made before the clock runs: several rounds of one pool of pages would be duplicates.
@@ -128,7 +129,7 @@ fn random_writes(setting: &Setting<'_>) {
         }
         let (clock, cpu) = (Instant::now(), processor_time());
         for (lpn, page) in &batch {
-            volume.write(0, *lpn, page).expect("writes");
+            volume.write(0, Lpn(*lpn), page).expect("writes");
         }
         volume.flush().expect("flushes");
         wall += clock.elapsed();
@@ -157,7 +158,7 @@ fn hash(volume: &mut Volume) -> u64 {
     let mut page = [0; PAGE_BYTES];
     let mut sum = 0xcbf2_9ce4_8422_2325u64;
     for lpn in 0..volume.exported() {
-        volume.read(lpn, &mut page).expect("reads");
+        volume.read(Lpn(lpn), &mut page).expect("reads");
         for chunk in page.chunks_exact(8) {
             let word = u64::from_le_bytes(chunk.try_into().expect("8 bytes"));
             sum = (sum ^ word).wrapping_mul(0x0000_0100_0000_01b3);
@@ -173,14 +174,14 @@ fn recoveries(setting: &Setting<'_>) {
         let mut page = [0; PAGE_BYTES];
         for lpn in 0..setting.exported {
             fill(&mut page, u64::from(lpn) + 1);
-            volume.write(0, lpn, &page).expect("fills");
+            volume.write(0, Lpn(lpn), &page).expect("fills");
         }
         volume.checkpoint().expect("checkpoint");
         let since = setting.writes.checked_div(share).unwrap_or(0);
         for i in 0..since {
             fill(&mut page, u64::from(i) + (1 << 40));
             let lpn = i.wrapping_mul(2_654_435_761) % setting.exported;
-            volume.write(0, lpn, &page).expect("writes");
+            volume.write(0, Lpn(lpn), &page).expect("writes");
         }
         volume.flush().expect("flushes");
         drop(volume);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use flashlore_content::history::History;
-use flashlore_flash::Ppn;
+use flashlore_flash::{Lpn, ObjectId, Ppn};
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
@@ -57,9 +57,9 @@ pub fn check(medium: &dyn Medium, data: bool) -> Result<CheckReport, VolumeError
     };
     let owners = recount(&image, &mut report);
     for &Lost { unit, .. } in &image.state.lost {
-        let addresses = owners.get(&unit.0).map(|owned| owned.addresses.clone());
+        let addresses = owners.get(&unit).map(|owned| owned.addresses.clone());
         report.findings.push(Finding {
-            unit: unit.0,
+            unit,
             why: NOWHERE.to_owned(),
             addresses: addresses.unwrap_or_default(),
         });
@@ -73,7 +73,7 @@ pub fn check(medium: &dyn Medium, data: bool) -> Result<CheckReport, VolumeError
 
 /// What needs a unit.
 struct Owned {
-    addresses: Vec<u32>,
+    addresses: Vec<Lpn>,
     /// What its record must say.
     proof: Proof,
 }
@@ -86,7 +86,7 @@ impl Owned {
 }
 
 /// Packed units that can be read, with the slots whose values were lost before.
-type LostSlots = BTreeMap<u32, Vec<u16>>;
+type LostSlots = BTreeMap<Ppn, Vec<u16>>;
 
 /// Copies of the superblock that hold and are of this volume.
 fn intact_superblocks(medium: &dyn Medium) -> u32 {
@@ -105,79 +105,76 @@ fn intact_superblocks(medium: &dyn Medium) -> u32 {
 }
 
 /// Counts addresses and units; a unit must belong to one object alone. Answers who needs each unit.
-fn recount(image: &Image, report: &mut CheckReport) -> BTreeMap<u32, Owned> {
+fn recount(image: &Image, report: &mut CheckReport) -> BTreeMap<Ppn, Owned> {
     let plain = !image.superblock.identity.has_objects();
-    let mut owners: BTreeMap<u32, Owned> = BTreeMap::new();
-    let mut object_at: HashMap<u32, u32> = HashMap::new();
+    let mut owners: BTreeMap<Ppn, Owned> = BTreeMap::new();
+    let mut object_at: HashMap<Ppn, ObjectId> = HashMap::new();
     let mut objects = HashSet::new();
-    let mut add = |owner: u32, lpn: Option<u32>| {
+    let mut add = |row: u32, lpn: Option<Lpn>| {
         if let Some(lpn) = lpn.filter(|_| plain) {
-            let all = owners.entry(owner);
+            let all = owners.entry(Ppn(row));
             let all = all.or_insert_with(|| Owned::new(Proof::Lpn(lpn)));
             if let [first, ..] = all.addresses[..] {
-                let what = format!("unit {owner} is owned by both {first} and {lpn}");
+                let what = format!("unit {row} is owned by both {first} and {lpn}");
                 report.errors.push(what);
             }
             all.addresses.push(lpn);
             return;
         }
-        objects.insert(owner);
-        for (unit, owner) in units_of(image, owner) {
+        objects.insert(row);
+        for (unit, owner) in units_of(image, ObjectId(row)) {
             let first = owner.map(|owner| *object_at.entry(unit).or_insert(owner));
             if first != owner {
                 report.errors.push(format!(
                     "unit {unit} is owned by object {owner:?} and another, {first:?}"
                 ));
             }
-            let write_seq = |owner: u32| image.state.placed.objects[owner as usize].write_seq;
+            let write_seq = |owner: ObjectId| image.state.placed.objects[owner.index()].write_seq;
             let proof = owner.map_or(Proof::Packed, |owner| Proof::WriteSeq(write_seq(owner)));
             let owned = owners.entry(unit).or_insert_with(|| Owned::new(proof));
             owned.addresses.extend(lpn);
         }
     };
-    for (lpn, &row) in (0..).zip(&image.state.map) {
+    for (lpn, &row) in (0..).map(Lpn).zip(&image.state.map) {
         if row != u32::MAX {
             report.mapped += 1;
             add(row, Some(lpn));
         }
     }
     for object in image.state.history.iter().flat_map(History::objects) {
-        add(object, None);
+        add(object.0, None);
     }
     report.stored = if plain { owners.len() } else { objects.len() } as u64;
     owners
 }
 
 /// The units that an object needs, and the object itself for one it has alone.
-fn units_of(image: &Image, object: u32) -> Vec<(u32, Option<u32>)> {
+fn units_of(image: &Image, object: ObjectId) -> Vec<(Ppn, Option<ObjectId>)> {
     let placed = &image.state.placed;
-    let row = placed.objects[object as usize];
+    let row = placed.objects[object.index()];
     let Some(packed) = row.packed else {
-        return vec![(row.location.0, Some(object))];
+        return vec![(row.location, Some(object))];
     };
     let pack = placed.packs.get(row.location.index());
-    let unit = pack.and_then(Option::as_ref).map(|p| (p.location.0, None));
+    let unit = pack.and_then(Option::as_ref).map(|p| (p.location, None));
     let mut units: Vec<_> = unit.into_iter().collect();
-    if packed.base != u32::MAX {
+    if packed.base != ObjectId::NONE {
         units.extend(units_of(image, packed.base));
     }
     units
 }
 
 /// The packed values that an object needs: unit and slot of each.
-fn slots_of(image: &Image, object: u32) -> Vec<(u32, u16)> {
+fn slots_of(image: &Image, object: ObjectId) -> Vec<(Ppn, u16)> {
     let placed = &image.state.placed;
-    let row = placed.objects[object as usize];
+    let row = placed.objects[object.index()];
     let Some(packed) = row.packed else {
         return Vec::new();
     };
     let pack = placed.packs.get(row.location.index());
     let own = pack.and_then(Option::as_ref);
-    let mut slots: Vec<_> = own
-        .map(|p| (p.location.0, packed.slot))
-        .into_iter()
-        .collect();
-    if packed.base != u32::MAX {
+    let mut slots: Vec<_> = own.map(|p| (p.location, packed.slot)).into_iter().collect();
+    if packed.base != ObjectId::NONE {
         slots.extend(slots_of(image, packed.base));
     }
     slots
@@ -188,16 +185,16 @@ fn lost_values(image: &Image, lost: &LostSlots) -> Vec<Finding> {
     if lost.is_empty() {
         return Vec::new();
     }
-    let is_lost = |(unit, slot): &(u32, u16)| lost.get(unit).is_some_and(|s| s.contains(slot));
-    let mut found: BTreeMap<(u32, u16), Vec<u32>> = BTreeMap::new();
-    let mut add = |object: u32, lpn: Option<u32>| {
+    let is_lost = |(unit, slot): &(Ppn, u16)| lost.get(unit).is_some_and(|s| s.contains(slot));
+    let mut found: BTreeMap<(Ppn, u16), Vec<Lpn>> = BTreeMap::new();
+    let mut add = |object: ObjectId, lpn: Option<Lpn>| {
         for slot in slots_of(image, object).into_iter().filter(is_lost) {
             found.entry(slot).or_default().extend(lpn);
         }
     };
-    for (lpn, &row) in (0..).zip(&image.state.map) {
+    for (lpn, &row) in (0..).map(Lpn).zip(&image.state.map) {
         if row != u32::MAX {
-            add(row, Some(lpn));
+            add(ObjectId(row), Some(lpn));
         }
     }
     for object in image.state.history.iter().flat_map(History::objects) {
@@ -215,7 +212,7 @@ fn lost_values(image: &Image, lost: &LostSlots) -> Vec<Finding> {
 fn read_all(
     medium: &dyn Medium,
     image: &Image,
-    owners: &BTreeMap<u32, Owned>,
+    owners: &BTreeMap<Ppn, Owned>,
     report: &mut CheckReport,
 ) -> LostSlots {
     let mut lost = LostSlots::new();
@@ -224,13 +221,12 @@ fn read_all(
         areas: &image.areas,
         id: &image.superblock.identity,
     };
-    let known_lost = image.state.lost.iter().map(|lost| lost.unit.0);
-    let known_lost: HashSet<u32> = known_lost.collect();
-    for (&unit, Owned { addresses, proof }) in owners {
-        if known_lost.contains(&unit) {
+    let known_lost = image.state.lost.iter().map(|lost| lost.unit);
+    let known_lost: HashSet<Ppn> = known_lost.collect();
+    for (&ppn, Owned { addresses, proof }) in owners {
+        if known_lost.contains(&ppn) {
             continue;
         }
-        let ppn = Ppn(unit);
         let block = image.geometry.block_of(ppn);
         let generation = match image.active.get(&block.0) {
             Some(active) => active.generation,
@@ -241,7 +237,7 @@ fn read_all(
             Ok(stored) => {
                 if stored.record.kind == Kind::Packed {
                     let slots = packed::lost_slots(&*stored.bytes);
-                    lost.extend((!slots.is_empty()).then_some((unit, slots)));
+                    lost.extend((!slots.is_empty()).then_some((ppn, slots)));
                 }
                 continue;
             }
@@ -249,7 +245,7 @@ fn read_all(
             Err(error) => error.to_string(),
         };
         report.findings.push(Finding {
-            unit,
+            unit: ppn,
             why,
             addresses: addresses.clone(),
         });

@@ -4,8 +4,7 @@
 use std::io::{self, Write};
 
 use flashlore_content::PAGE_BYTES;
-use flashlore_flash::{BlockId, PageId, Ppn};
-use flashlore_ftl::mapping::objects::NO_OBJECT;
+use flashlore_flash::{BlockId, ObjectId, PageId, Ppn};
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
@@ -145,12 +144,12 @@ impl std::fmt::Display for Event {
 }
 
 /// An object of the history.
-struct Handle(u32);
+struct Handle(ObjectId);
 
 impl std::fmt::Display for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            NO_OBJECT => f.write_str("nothing"),
+            ObjectId::NONE => f.write_str("nothing"),
             object => write!(f, "object {object}"),
         }
     }

@@ -7,13 +7,13 @@
 //! Invariant: a value that was held and has been neither programmed nor written to the journal is on the list,
 //! or, if it is needed no more, among those forgotten.
 
+use flashlore_flash::{Lpn, ObjectId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use flashlore_content::delta::{Short, Value};
 use flashlore_content::{Encoder, PAGE_BYTES, Sketch, VolumeKey};
 use flashlore_delta::Codec;
-use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::policies::delta::packs::MOST_BYTES;
 use parking_lot::Mutex;
 
@@ -41,7 +41,11 @@ pub(crate) enum What {
         bytes: Box<[u8]>,
     },
     /// In place of one that cannot be read: the write sequence numbers are known to others.
-    Lost { object: u32, lpn: u32, length: u16 },
+    Lost {
+        object: ObjectId,
+        lpn: Lpn,
+        length: u16,
+    },
 }
 
 const WAITS: u8 = 0;
@@ -56,13 +60,13 @@ impl PackedValue {
                 bytes: bytes.into(),
             },
             state: AtomicU8::new(WAITS),
-            holder: AtomicU32::new(NO_OBJECT),
+            holder: AtomicU32::new(ObjectId::NONE.0),
         }
     }
 
     /// It is the value of an object.
-    pub(crate) fn note_holder(&self, object: u32) {
-        self.holder.store(object, Ordering::Relaxed);
+    pub(crate) fn note_holder(&self, object: ObjectId) {
+        self.holder.store(object.0, Ordering::Relaxed);
     }
 
     /// It has been programmed, or written to the journal.
@@ -88,7 +92,7 @@ impl PackedValue {
                     lpn: *lpn,
                     length,
                     lost: true,
-                    write_seq: write_seqs.get(*object as usize).copied().unwrap_or(0),
+                    write_seq: write_seqs.get(object.index()).copied().unwrap_or(0),
                     base: 0,
                     stamp: 0,
                     digest: Default::default(),
@@ -117,7 +121,7 @@ pub(crate) struct Waiting {
     /// Writes whose values were given up before they were safe.
     forgotten: Vec<Young>,
     /// Objects that have come to lie elsewhere.
-    touched: Vec<u32>,
+    touched: Vec<ObjectId>,
     /// Values that lead to a look for those that are not needed.
     patience: usize,
 }
@@ -134,7 +138,7 @@ pub(crate) struct Due {
 }
 
 impl Waiting {
-    fn hold(&mut self, object: u32, value: &Arc<PackedValue>) {
+    fn hold(&mut self, object: ObjectId, value: &Arc<PackedValue>) {
         value.note_holder(object);
         self.touched.push(object);
         if !value.waits() {
@@ -172,7 +176,7 @@ impl Waiting {
     }
 
     /// Objects that have come to lie elsewhere since the last call.
-    pub fn take_touched(&mut self) -> Vec<u32> {
+    pub fn take_touched(&mut self) -> Vec<ObjectId> {
         std::mem::take(&mut self.touched)
     }
 }
@@ -188,7 +192,7 @@ pub(crate) struct Ahead {
 /// A page as its difference from what an object held.
 #[derive(Debug)]
 pub(crate) struct Difference {
-    pub base: u32,
+    pub base: ObjectId,
     /// Of what it held.
     pub write_seq: u64,
     pub bytes: Option<Box<[u8]>>,
@@ -254,7 +258,7 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
 
     fn delta_ahead(
         &mut self,
-        base: u32,
+        base: ObjectId,
         new: &Value<'_, C, StoredUnit>,
     ) -> Option<Short<Arc<PackedValue>>> {
         let found = new.page.ahead.as_ref()?.difference.as_ref()?;
@@ -288,7 +292,7 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
         decode(&self.key, base, value)
     }
 
-    fn hold(&mut self, object: u32, value: &Arc<PackedValue>) {
+    fn hold(&mut self, object: ObjectId, value: &Arc<PackedValue>) {
         let mut waiting = self.waiting.lock();
         waiting.hold(object, value);
     }
@@ -297,7 +301,7 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
         self.waiting.lock().give_up(value);
     }
 
-    fn lost(&mut self, object: u32, lpn: u32, length: u16) -> Arc<PackedValue> {
+    fn lost(&mut self, object: ObjectId, lpn: Lpn, length: u16) -> Arc<PackedValue> {
         Arc::new(PackedValue {
             what: What::Lost {
                 object,
@@ -305,12 +309,12 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
                 length,
             },
             state: AtomicU8::new(WAITS),
-            holder: AtomicU32::new(object),
+            holder: AtomicU32::new(object.0),
         })
     }
 
     fn lost_page(&mut self) -> StoredUnit {
-        StoredUnit::lost(0, 0)
+        StoredUnit::lost(0, Lpn(0))
     }
 
     fn is_lost(&self, page: &StoredUnit) -> bool {
@@ -322,13 +326,13 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
         // written in between.
         let holders = values
             .iter()
-            .map(|value| value.holder.load(Ordering::Relaxed));
+            .map(|value| ObjectId(value.holder.load(Ordering::Relaxed)));
         let mut waiting = self.waiting.lock();
         waiting
             .touched
-            .extend(holders.filter(|&object| object != NO_OBJECT));
+            .extend(holders.filter(|object| object.is_some()));
         drop(waiting);
-        let mut unit = StoredUnit::lost(0, 0);
+        let mut unit = StoredUnit::lost(0, Lpn(0));
         unit.record.kind = Kind::Packed;
         unit.values = Some(values.into());
         unit
@@ -346,7 +350,7 @@ pub(crate) fn decode(
     value: &PackedValue,
 ) -> StoredUnit {
     let What::Stored { head, bytes } = &value.what else {
-        return StoredUnit::lost(0, 0);
+        return StoredUnit::lost(0, Lpn(0));
     };
     let lost = || StoredUnit::lost(head.write_seq, head.lpn);
     if head.lost || base.is_some_and(|base| base.record.kind != Kind::Data) {
@@ -380,12 +384,12 @@ pub(crate) fn unpack(page: &StoredUnit, slot: usize) -> Arc<PackedValue> {
         // Its checksum held, so only a program that is wrong can have written it.
         None => PackedValue {
             what: What::Lost {
-                object: u32::MAX,
-                lpn: 0,
+                object: ObjectId::NONE,
+                lpn: Lpn(0),
                 length: EXTRA_BYTES,
             },
             state: AtomicU8::new(WAITS),
-            holder: AtomicU32::new(NO_OBJECT),
+            holder: AtomicU32::new(ObjectId::NONE.0),
         },
     })
 }
@@ -401,7 +405,7 @@ mod tests {
         bytes[..8].copy_from_slice(&write_seq.to_le_bytes());
         let record = Record {
             kind: Kind::Data,
-            lpn: 3,
+            lpn: Lpn(3),
             write_seq,
             stamp: 100 + write_seq,
             digest: KEY.digest(&bytes),
@@ -437,7 +441,7 @@ mod tests {
             lpn,
             ..
         } = lost.record;
-        assert_eq!((kind, write_seq, lpn), (Kind::Lost, 2, 3));
+        assert_eq!((kind, write_seq, lpn), (Kind::Lost, 2, Lpn(3)));
     }
 
     #[test]

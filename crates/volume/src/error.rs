@@ -2,6 +2,7 @@
 
 use flashlore_content::PAGE_BYTES;
 use flashlore_content::history::{Holders, TooOld};
+use flashlore_flash::Lpn;
 use flashlore_ftl::FtlError;
 use flashlore_ftl::error::OptionsError;
 use flashlore_medium::MediumError;
@@ -17,7 +18,7 @@ pub enum VolumeError {
     #[error("logical page {lpn} does not exist, the volume exports {exported} pages")]
     OutOfRange {
         /// The address.
-        lpn: u32,
+        lpn: Lpn,
         /// Exported pages.
         exported: u32,
     },
@@ -49,7 +50,7 @@ pub enum VolumeError {
     #[error("logical page {lpn} cannot be read: {source}")]
     Unreadable {
         /// The address.
-        lpn: u32,
+        lpn: Lpn,
         /// What happened.
         source: NandError,
     },
@@ -120,7 +121,7 @@ pub enum VolumeError {
     #[error("what logical page {lpn} held at instant {instant} was purged")]
     Purged {
         /// The address.
-        lpn: u32,
+        lpn: Lpn,
         /// The instant.
         instant: u64,
     },
@@ -133,7 +134,7 @@ pub enum VolumeError {
         /// The instant.
         instant: u64,
         /// The addresses, in order.
-        missing: Vec<u32>,
+        missing: Vec<Lpn>,
     },
     /// A purge would reach into the protected window.
     #[error(
@@ -245,7 +246,7 @@ fn remedy(holders: Holders) -> &'static str {
 const MOST_LISTED: usize = 8;
 
 /// Addresses in order, as ranges of bytes in a sentence.
-struct Ranges<'a>(&'a [u32]);
+struct Ranges<'a>(&'a [Lpn]);
 
 impl std::fmt::Display for Ranges<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -262,7 +263,7 @@ impl std::fmt::Display for Ranges<'_> {
 }
 
 /// Addresses in order as ranges of bytes: the first byte and how many.
-pub fn byte_ranges(pages: &[u32]) -> Vec<(u64, u64)> {
+pub fn byte_ranges(pages: &[Lpn]) -> Vec<(u64, u64)> {
     let page = PAGE_BYTES as u64;
     let mut ranges: Vec<(u64, u64)> = Vec::new();
     for at in pages.iter().map(|&lpn| u64::from(lpn) * page) {
@@ -276,7 +277,7 @@ pub fn byte_ranges(pages: &[u32]) -> Vec<(u64, u64)> {
 
 impl VolumeError {
     /// An error of the translation layer under an address.
-    pub(crate) fn of(error: FtlError<NandError>, lpn: u32) -> Self {
+    pub(crate) fn of(error: FtlError<NandError>, lpn: Lpn) -> Self {
         match error {
             FtlError::OutOfRange { lpn, exported } => VolumeError::OutOfRange { lpn, exported },
             FtlError::Full { valid, units } => VolumeError::NoSpace {

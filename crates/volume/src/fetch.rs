@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use flashlore_content::{Digest, PAGE_BYTES, PageBytes, VolumeKey};
-use flashlore_flash::Ppn;
+use flashlore_flash::{Lpn, ObjectId, Ppn};
 use flashlore_ftl::content::bytes::{Held, HeldEncoded};
 use flashlore_medium::Medium;
 
@@ -28,7 +28,7 @@ pub struct ReadPlan(Option<(Source, Proof)>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Proof {
     /// The address it was written to: a plain volume knows no more.
-    Lpn(u32),
+    Lpn(Lpn),
     /// The number of the write.
     WriteSeq(u64),
     /// That it holds packed values: it has no identity of its own, its values have.
@@ -195,7 +195,7 @@ impl Reader {
     /// Encodes a page as planned. What it was to differ from may lie elsewhere by now, or be replaced: then the
     /// volume does what is missing.
     pub fn encode(&self, codec: &mut Codec, plan: &EncodingPlan, page: &mut Prepared) {
-        let differs_from = |(object, write_seq, source): &(u32, u64, Source)| {
+        let differs_from = |(object, write_seq, source): &(ObjectId, u64, Source)| {
             let base = self.read(source).ok()?;
             let holds = base.record.kind == Kind::Data && base.record.write_seq == *write_seq;
             holds.then_some((*object, *write_seq, base.bytes))
@@ -251,7 +251,7 @@ pub struct Prepared {
 /// How a page would be encoded.
 #[derive(Debug)]
 pub struct EncodingPlan {
-    base: Option<(u32, u64, Source)>,
+    base: Option<(ObjectId, u64, Source)>,
     alone: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Stored pages that turned out to be unreadable, with every address that holds them.
 
-use flashlore_flash::{Flash, Ppn};
+use flashlore_flash::{Flash, Lpn, ObjectId, PackId, Ppn};
 
 use crate::format::{Kind, packed};
 use crate::nand::{NandError, StoredUnit};
@@ -13,11 +13,11 @@ pub(crate) const LOST: &str = "its content was lost before it was copied here";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The unit it lies on.
-    pub unit: u32,
+    pub unit: Ppn,
     /// What does not hold.
     pub why: String,
     /// The addresses that give EIO until they are written again.
-    pub addresses: Vec<u32>,
+    pub addresses: Vec<Lpn>,
 }
 
 impl std::fmt::Display for Finding {
@@ -74,7 +74,7 @@ impl Volume {
     /// A finding as it is now: nothing if nobody needs the unit any more or it can be read again, else with those of
     /// its addresses that still need it. A unit that can be read again and then not is a new finding.
     pub fn still_found(&mut self, finding: &Finding) -> Option<Finding> {
-        let unit = Ppn(finding.unit);
+        let unit = finding.unit;
         let core = self.layer.core();
         if !core.blocks().is_valid(unit) || core.is_buffered(unit) {
             return None;
@@ -89,7 +89,7 @@ impl Volume {
             self.reported.remove(&place);
             return None;
         }
-        let needs = |&lpn: &u32| {
+        let needs = |&lpn: &Lpn| {
             self.layer.places(lpn).contains(&Some(unit))
                 && read
                     .as_ref()
@@ -110,8 +110,8 @@ impl Volume {
     }
 
     /// Whether an address holds a value that was lost, or one that differs from it.
-    fn needs_lost(&self, lpn: u32, ppn: Ppn, unit: &StoredUnit) -> bool {
-        let held = self.layer.map_row(lpn);
+    fn needs_lost(&self, lpn: Lpn, ppn: Ppn, unit: &StoredUnit) -> bool {
+        let held = ObjectId(self.layer.map_row(lpn));
         let base = self.layer.object_row(held).packed.map(|packed| packed.base);
         let mut objects = [Some(held), base].into_iter().flatten();
         objects.any(|object| self.lies_lost(object, ppn, unit))
@@ -137,41 +137,41 @@ impl Volume {
     }
 
     fn finding(&self, unit: Ppn, error: &NandError) -> Finding {
-        let needs = |lpn: &u32| self.layer.places(*lpn).contains(&Some(unit));
+        let needs = |lpn: &Lpn| self.layer.places(*lpn).contains(&Some(unit));
         Finding {
-            unit: unit.0,
+            unit,
             why: match error {
                 NandError::Rot { why, .. } => (*why).to_string(),
                 other => other.to_string(),
             },
-            addresses: (0..self.exported()).filter(needs).collect(),
+            addresses: (0..self.exported()).map(Lpn).filter(needs).collect(),
         }
     }
 
     /// Whether an object lies packed on a unit, and what lies there says that it was lost before.
-    fn lies_lost(&self, owner: u32, ppn: Ppn, unit: &StoredUnit) -> bool {
+    fn lies_lost(&self, owner: ObjectId, ppn: Ppn, unit: &StoredUnit) -> bool {
         if unit.record.kind != Kind::Packed {
             return false;
         }
         let row = self.layer.object_row(owner);
         row.packed.is_some_and(|packed| {
-            self.layer.pack_row(row.location.0).unit == ppn
+            self.layer.pack_row(PackId(row.location.0)).unit == ppn
                 && packed::value(&*unit.bytes, usize::from(packed.slot))
                     .is_some_and(|(head, _)| head.lost)
         })
     }
 
     /// A lost value, with the addresses that hold it or differ from it.
-    fn lost_value(&self, object: u32, unit: Ppn) -> Finding {
-        let needs = |&lpn: &u32| {
-            let held = self.layer.map_row(lpn);
+    fn lost_value(&self, object: ObjectId, unit: Ppn) -> Finding {
+        let needs = |&lpn: &Lpn| {
+            let held = ObjectId(self.layer.map_row(lpn));
             let differs = || self.layer.object_row(held).packed.map(|packed| packed.base);
             held == object || differs() == Some(object)
         };
         Finding {
-            unit: unit.0,
+            unit,
             why: LOST.to_owned(),
-            addresses: (0..self.exported()).filter(needs).collect(),
+            addresses: (0..self.exported()).map(Lpn).filter(needs).collect(),
         }
     }
 
@@ -181,7 +181,7 @@ impl Volume {
         let owners = self.layer.owners();
         let end = from.saturating_add(count).min(owners);
         let (mut read, mut unreadable) = (0, Vec::<Finding>::new());
-        for owner in from..end {
+        for owner in (from..end).map(ObjectId) {
             for ppn in self.layer.places_of_owner(owner).into_iter().flatten() {
                 if self.layer.core().is_buffered(ppn) {
                     continue;
@@ -197,7 +197,7 @@ impl Volume {
                     Ok(_) => {}
                     Err(error) => {
                         self.note_finding(ppn, &error);
-                        let known = |known: &Finding| known.unit == ppn.0 && known.why != LOST;
+                        let known = |known: &Finding| known.unit == ppn && known.why != LOST;
                         if !unreadable.iter().any(known) {
                             unreadable.push(self.finding(ppn, &error));
                         }

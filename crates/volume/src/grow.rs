@@ -309,7 +309,7 @@ impl<'a> Target<'a> {
             let mut payload = [0; PAYLOAD];
             let mut out = Writer::new(&mut payload);
             for &(lpn, object, stamp) in rows {
-                out.u32(lpn).u32(object).u64(stamp);
+                out.u32(lpn.0).u32(object.0).u64(stamp);
             }
             self.put(number, &payload)?;
         }

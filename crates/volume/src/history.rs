@@ -8,6 +8,7 @@
 
 use flashlore_content::history::{History, TooOld, Version};
 use flashlore_content::{PAGE_BYTES, PageBytes};
+use flashlore_flash::{Lpn, ObjectId};
 use flashlore_ftl::FtlError;
 use flashlore_ftl::policies::history::instant_before;
 
@@ -40,9 +41,9 @@ pub struct HistoryStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Differences {
     /// The pages that hold something else, in ascending order.
-    pub pages: Vec<u32>,
+    pub pages: Vec<Lpn>,
     /// The pages of which nobody knows, because what they held at one of the instants was purged; in ascending order.
-    pub missing: Vec<u32>,
+    pub missing: Vec<Lpn>,
 }
 
 impl Volume {
@@ -97,7 +98,7 @@ impl Volume {
     pub fn read_at(
         &mut self,
         instant: u64,
-        lpn: u32,
+        lpn: Lpn,
         page: &mut PageBytes,
     ) -> Result<(), VolumeError> {
         self.check_range(lpn)?;
@@ -117,7 +118,7 @@ impl Volume {
     }
 
     /// The object that a page referred to at an instant, if to any.
-    fn object_at(&mut self, lpn: u32, instant: u64) -> Result<Option<u32>, VolumeError> {
+    fn object_at(&mut self, lpn: Lpn, instant: u64) -> Result<Option<ObjectId>, VolumeError> {
         match self.versioned()?.version_at(lpn, instant)? {
             Version::Object(object) => Ok(Some(object)),
             Version::Nothing | Version::Current => Ok(None),
@@ -130,7 +131,7 @@ impl Volume {
     ///
     /// # Errors
     /// An instant that is not remembered, or no history.
-    pub fn missing_at(&self, instant: u64) -> Result<Vec<u32>, VolumeError> {
+    pub fn missing_at(&self, instant: u64) -> Result<Vec<Lpn>, VolumeError> {
         let mut missing = Vec::new();
         self.history()?.changed_since(instant, |lpn, version| {
             if version == Version::Purged {
@@ -155,7 +156,7 @@ impl Volume {
     /// Why not: it is not remembered, has not come, or there is no history.
     pub fn knows_instant(&mut self, instant: u64) -> Result<(), VolumeError> {
         self.refuse_ahead(self.stamp, instant)?;
-        self.held_at(instant, 0).map(drop)
+        self.held_at(instant, Lpn(0)).map(drop)
     }
 
     /// Refuses an instant that has not come by `now`, nor by the last change if the clock went back.
@@ -172,7 +173,7 @@ impl Volume {
     ///
     /// # Errors
     /// Out of range, an instant that is not remembered, or no history.
-    pub fn held_at(&mut self, instant: u64, lpn: u32) -> Result<bool, VolumeError> {
+    pub fn held_at(&mut self, instant: u64, lpn: Lpn) -> Result<bool, VolumeError> {
         self.check_range(lpn)?;
         Ok(self.versioned()?.version_at(lpn, instant)? != Version::Nothing)
     }
@@ -181,7 +182,7 @@ impl Volume {
     ///
     /// # Errors
     /// As [`Volume::read_at`].
-    pub fn plan_read_at(&mut self, instant: u64, lpn: u32) -> Result<ReadPlan, VolumeError> {
+    pub fn plan_read_at(&mut self, instant: u64, lpn: Lpn) -> Result<ReadPlan, VolumeError> {
         self.check_range(lpn)?;
         let object = self.object_at(lpn, instant)?;
         let versioned = self.versioned()?;
@@ -230,7 +231,7 @@ impl Volume {
     ///
     /// # Errors
     /// An instant that is not remembered, or no history.
-    pub fn changed_since(&self, instant: u64) -> Result<Vec<u32>, VolumeError> {
+    pub fn changed_since(&self, instant: u64) -> Result<Vec<Lpn>, VolumeError> {
         let mut changed = Vec::new();
         self.history()?
             .changed_since(instant, |lpn, _| changed.push(lpn))?;
@@ -279,7 +280,7 @@ impl Volume {
         self.begin_change_about(now, instant)?;
         let count = self.versioned()?.rewind_to(instant)?;
         for lpn in changed {
-            self.tables.mapped.mark(lpn);
+            self.tables.mapped.mark(lpn.0);
         }
         self.take_event(Some(Change::Return { instant }))?;
         Ok(count)

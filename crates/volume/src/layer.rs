@@ -8,14 +8,13 @@ use flashlore_content::dedup::DedupCounters;
 use flashlore_content::delta::Never;
 use flashlore_content::history::{History, TooOld, Version};
 use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
-use flashlore_flash::{Cause, Ppn, Tag, When};
+use flashlore_flash::{Cause, Lpn, ObjectId, PackId, Ppn, Tag, When};
 use flashlore_ftl::content::bytes::Held;
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::parts::{Memory, Of, Parts};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::core::erase_stale::Erased;
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::policies::delta::DeltaCounters;
 use flashlore_ftl::policies::delta::similar::SimilarOptions;
 use flashlore_ftl::{ContentDevice, FtlError, Outcome, PlainFtl};
@@ -69,7 +68,7 @@ impl ObjectRow {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PackedRow {
     /// The row of what it is a difference from; all ones for none.
-    pub base: u32,
+    pub base: ObjectId,
     /// Bytes of its slot, as the translation layer counts them.
     pub length: u16,
     /// Which slot it has.
@@ -105,17 +104,17 @@ pub(crate) trait Layer: Send {
     fn core_mut(&mut self) -> &mut Core<Nand>;
     /// Writes a page whose digest is in the record. Without `room` nothing is stored unless the
     /// address gives a page up.
-    fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Written, LayerError>;
+    fn write(&mut self, lpn: Lpn, unit: StoredUnit, room: bool) -> Result<Written, LayerError>;
     /// How a write of a page with this digest would be encoded.
-    fn plan_encoding(&mut self, _lpn: u32, _digest: Digest) -> Result<PlannedEncoding, LayerError> {
+    fn plan_encoding(&mut self, _lpn: Lpn, _digest: Digest) -> Result<PlannedEncoding, LayerError> {
         Ok(PlannedEncoding::default())
     }
     /// Reads a page; `None` if nothing was written there.
-    fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError>;
+    fn read(&mut self, lpn: Lpn) -> Result<Option<StoredUnit>, LayerError>;
     /// Where the host is to read a page, and what proves it; `None` if nothing was written there.
-    fn plan(&mut self, lpn: u32) -> Result<Option<(HeldPage, Proof)>, LayerError>;
+    fn plan(&mut self, lpn: Lpn) -> Result<Option<(HeldPage, Proof)>, LayerError>;
     /// Forgets a page; whether there was one.
-    fn trim(&mut self, lpn: u32) -> Result<bool, LayerError>;
+    fn trim(&mut self, lpn: Lpn) -> Result<bool, LayerError>;
     /// Erases the blocks in which nothing is needed.
     fn reclaim_empty(&mut self) -> Result<(), LayerError>;
     /// Before each write: the steps that collection owes.
@@ -138,23 +137,23 @@ pub(crate) trait Layer: Send {
     /// on, if any is left.
     fn survey_step(&self, from: u32, most: u32, survey: &mut Survey) -> Option<u32>;
     /// How an address is stored, if it holds anything.
-    fn stored_as(&self, lpn: u32) -> Option<StoredAs>;
+    fn stored_as(&self, lpn: Lpn) -> Option<StoredAs>;
     /// Where an address lies.
-    fn location(&self, lpn: u32) -> Option<Ppn>;
+    fn location(&self, lpn: Lpn) -> Option<Ppn>;
     /// Where what an owner holds lies.
-    fn unit_of_owner(&self, owner: u32) -> Option<Ppn>;
+    fn unit_of_owner(&self, owner: ObjectId) -> Option<Ppn>;
     /// How many owners there may be: addresses, or objects, those of old versions too.
     fn owners(&self) -> u32;
     /// The units that an owner needs; none if it holds nothing.
-    fn places_of_owner(&self, owner: u32) -> [Option<Ppn>; 2];
+    fn places_of_owner(&self, owner: ObjectId) -> [Option<Ppn>; 2];
     /// A row of the map table.
-    fn map_row(&self, lpn: u32) -> u32;
+    fn map_row(&self, lpn: Lpn) -> u32;
     /// A row of the object table.
-    fn object_row(&self, _handle: u32) -> ObjectRow {
+    fn object_row(&self, _handle: ObjectId) -> ObjectRow {
         ObjectRow::NONE
     }
     /// A row of the table of packed pages.
-    fn pack_row(&self, _pack: u32) -> PackRow {
+    fn pack_row(&self, _pack: PackId) -> PackRow {
         PackRow::NONE
     }
     /// Programs what waits to be packed, and what a recovery found waiting.
@@ -162,7 +161,7 @@ pub(crate) trait Layer: Send {
         Ok(())
     }
     /// The units that an address needs.
-    fn places(&self, lpn: u32) -> [Option<Ppn>; 2];
+    fn places(&self, lpn: Lpn) -> [Option<Ppn>; 2];
     /// Old versions, if they are kept.
     fn history(&self) -> Option<&History> {
         None
@@ -179,7 +178,7 @@ pub(crate) trait Layer: Send {
 /// be read; and whether it would be compressed by itself.
 #[derive(Default)]
 pub(crate) struct PlannedEncoding {
-    pub base: Option<(u32, u64, HeldPage)>,
+    pub base: Option<(ObjectId, u64, HeldPage)>,
     pub alone: bool,
 }
 
@@ -198,9 +197,9 @@ pub(crate) trait Versioned {
     /// Ends that; whether it was kept.
     fn delete_snapshot(&mut self, instant: u64) -> bool;
     /// Forgets old versions of addresses.
-    fn purge(&mut self, pages: Range<u32>);
+    fn purge(&mut self, pages: Range<Lpn>);
     /// Makes what addresses hold whole, where it is a difference from something older.
-    fn materialize_pages(&mut self, pages: Range<u32>) -> Result<(), LayerError>;
+    fn materialize_pages(&mut self, pages: Range<Lpn>) -> Result<(), LayerError>;
     /// Erases every block that holds something to which nobody refers.
     fn erase_stale(&mut self) -> Result<Erased, LayerError>;
     /// Moves the start of the window on.
@@ -210,11 +209,11 @@ pub(crate) trait Versioned {
     /// Times that do not count towards the least window: their last stamps, and how long they were.
     fn set_unproven(&mut self, unproven: Vec<(u64, u64)>);
     /// What an address held at an instant, with the present resolved.
-    fn version_at(&self, lpn: u32, instant: u64) -> Result<Version, TooOld>;
+    fn version_at(&self, lpn: Lpn, instant: u64) -> Result<Version, TooOld>;
     /// Reads what an object holds.
-    fn read_object(&mut self, object: u32) -> Result<StoredUnit, LayerError>;
+    fn read_object(&mut self, object: ObjectId) -> Result<StoredUnit, LayerError>;
     /// Where what an object holds is to be read, and what proves it.
-    fn plan_object(&mut self, object: u32) -> Result<(HeldPage, Proof), LayerError>;
+    fn plan_object(&mut self, object: ObjectId) -> Result<(HeldPage, Proof), LayerError>;
     /// Gets the history ready to be stored.
     fn tidy(&mut self);
     /// It has been stored.
@@ -241,7 +240,7 @@ impl Layer for Plain {
         self.ftl.core_mut()
     }
 
-    fn write(&mut self, lpn: u32, unit: StoredUnit, room: bool) -> Result<Written, LayerError> {
+    fn write(&mut self, lpn: Lpn, unit: StoredUnit, room: bool) -> Result<Written, LayerError> {
         let new = self.location(lpn).is_none();
         if new && !room {
             return Err(no_room());
@@ -251,11 +250,11 @@ impl Layer for Plain {
         Ok(Written::Stored)
     }
 
-    fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError> {
+    fn read(&mut self, lpn: Lpn) -> Result<Option<StoredUnit>, LayerError> {
         Ok(self.ftl.read(0, lpn, Cause::Host, Tag::NONE)?.0)
     }
 
-    fn plan(&mut self, lpn: u32) -> Result<Option<(HeldPage, Proof)>, LayerError> {
+    fn plan(&mut self, lpn: Lpn) -> Result<Option<(HeldPage, Proof)>, LayerError> {
         let held = match self.location(lpn) {
             Some(ppn) if !self.ftl.core().is_buffered(ppn) => {
                 self.ftl.note_read();
@@ -266,7 +265,7 @@ impl Layer for Plain {
         Ok(held.map(|held| (held, Proof::Lpn(lpn))))
     }
 
-    fn trim(&mut self, lpn: u32) -> Result<bool, LayerError> {
+    fn trim(&mut self, lpn: Lpn) -> Result<bool, LayerError> {
         let held = self.location(lpn).is_some();
         self.ftl.trim(lpn)?;
         self.stored -= u64::from(held);
@@ -296,34 +295,34 @@ impl Layer for Plain {
         None
     }
 
-    fn stored_as(&self, lpn: u32) -> Option<StoredAs> {
+    fn stored_as(&self, lpn: Lpn) -> Option<StoredAs> {
         self.location(lpn).map(|_| StoredAs::default())
     }
 
-    fn location(&self, lpn: u32) -> Option<Ppn> {
+    fn location(&self, lpn: Lpn) -> Option<Ppn> {
         let map = self.ftl.map();
-        (lpn < map.len())
+        (lpn < Lpn(map.len()))
             .then(|| map.get(lpn))
             .filter(|ppn| ppn.is_some())
     }
 
-    fn unit_of_owner(&self, owner: u32) -> Option<Ppn> {
-        self.location(owner)
+    fn unit_of_owner(&self, owner: ObjectId) -> Option<Ppn> {
+        self.location(owner.as_page())
     }
 
     fn owners(&self) -> u32 {
         self.ftl.map().len()
     }
 
-    fn places_of_owner(&self, owner: u32) -> [Option<Ppn>; 2] {
-        self.places(owner)
+    fn places_of_owner(&self, owner: ObjectId) -> [Option<Ppn>; 2] {
+        self.places(owner.as_page())
     }
 
-    fn map_row(&self, lpn: u32) -> u32 {
+    fn map_row(&self, lpn: Lpn) -> u32 {
         self.ftl.map().get(lpn).0
     }
 
-    fn places(&self, lpn: u32) -> [Option<Ppn>; 2] {
+    fn places(&self, lpn: Lpn) -> [Option<Ppn>; 2] {
         [self.location(lpn), None]
     }
 
@@ -400,9 +399,9 @@ pub(crate) struct WithObjects<T: OnMedium> {
 }
 
 impl<T: OnMedium> WithObjects<T> {
-    fn write_seq(&self, object: u32) -> u64 {
+    fn write_seq(&self, object: ObjectId) -> u64 {
         let write_seqs = &self.ftl.core().flash().write_seqs;
-        write_seqs.get(object as usize).copied().unwrap_or(0)
+        write_seqs.get(object.index()).copied().unwrap_or(0)
     }
 
     /// Whether what was encoded before the write began is a difference from what the object holds still.
@@ -420,7 +419,7 @@ impl<T: OnMedium> WithObjects<T> {
     }
 
     /// The error of an address whose content is lost.
-    fn lost(&self, lpn: u32) -> LayerError {
+    fn lost(&self, lpn: Lpn) -> LayerError {
         let ppn = self.location(lpn);
         FtlError::Device(NandError::Rot {
             ppn: ppn.unwrap_or(Ppn::NONE).0,
@@ -434,7 +433,7 @@ impl<T: OnMedium> WithObjects<T> {
 /// those who share it; the write itself is stored apart, as nothing tells a recovery whether that copy is there yet.
 fn is_same<T: OnMedium>(
     ftl: &mut ContentDevice<T>,
-    object: u32,
+    object: ObjectId,
     write: &Write<T::Content, StoredUnit>,
 ) -> Result<bool, LayerError> {
     let unit = &write.page;
@@ -460,11 +459,11 @@ fn is_same<T: OnMedium>(
 /// that it is what a write brings.
 fn restore<T: OnMedium>(
     ftl: &mut ContentDevice<T>,
-    object: u32,
+    object: ObjectId,
     write: &Write<T::Content, StoredUnit>,
 ) -> Result<(), LayerError> {
     let nand = ftl.core().flash();
-    let write_seq = nand.write_seqs.get(object as usize).copied().unwrap_or(0);
+    let write_seq = nand.write_seqs.get(object.index()).copied().unwrap_or(0);
     let record = match nand.read_record(ftl.objects().at(object)) {
         Ok(Slot::Record(placed)) => placed.record,
         _ => return Ok(()),
@@ -488,7 +487,7 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         self.ftl.core_mut()
     }
 
-    fn write(&mut self, lpn: u32, mut unit: StoredUnit, room: bool) -> Result<Written, LayerError> {
+    fn write(&mut self, lpn: Lpn, mut unit: StoredUnit, room: bool) -> Result<Written, LayerError> {
         // Nothing is moved or stored between this and the choice of its form.
         unit.ahead = unit.ahead.filter(|ahead| self.still_holds(ahead));
         let write_seq = unit.record.write_seq;
@@ -511,14 +510,14 @@ impl<T: OnMedium> Layer for WithObjects<T> {
             Outcome::Programmed | Outcome::Packed => {}
         }
         let write_seqs = &mut self.core_mut().flash_mut().write_seqs;
-        if write_seqs.len() <= object as usize {
-            write_seqs.resize(object as usize + 1, 0);
+        if write_seqs.len() <= object.index() {
+            write_seqs.resize(object.index() + 1, 0);
         }
-        write_seqs[object as usize] = write_seq;
+        write_seqs[object.index()] = write_seq;
         Ok(Written::Stored)
     }
 
-    fn plan_encoding(&mut self, lpn: u32, digest: Digest) -> Result<PlannedEncoding, LayerError> {
+    fn plan_encoding(&mut self, lpn: Lpn, digest: Digest) -> Result<PlannedEncoding, LayerError> {
         // A duplicate is not encoded.
         if self.ftl.candidate(T::Content::of(digest)).is_some() {
             return Ok(PlannedEncoding::default());
@@ -534,7 +533,7 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         Ok(PlannedEncoding { base, alone })
     }
 
-    fn read(&mut self, lpn: u32) -> Result<Option<StoredUnit>, LayerError> {
+    fn read(&mut self, lpn: Lpn) -> Result<Option<StoredUnit>, LayerError> {
         let Some(object) = self.ftl.begin_read(lpn) else {
             return Ok(None);
         };
@@ -544,12 +543,12 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         }
     }
 
-    fn plan(&mut self, lpn: u32) -> Result<Option<(HeldPage, Proof)>, LayerError> {
+    fn plan(&mut self, lpn: Lpn) -> Result<Option<(HeldPage, Proof)>, LayerError> {
         let object = self.ftl.begin_read(lpn);
         object.map(|object| self.plan_object(object)).transpose()
     }
 
-    fn trim(&mut self, lpn: u32) -> Result<bool, LayerError> {
+    fn trim(&mut self, lpn: Lpn) -> Result<bool, LayerError> {
         let held = self.ftl.objects().object_of(lpn).is_some();
         self.ftl.trim(lpn)?;
         Ok(held)
@@ -589,19 +588,19 @@ impl<T: OnMedium> Layer for WithObjects<T> {
     fn survey_step(&self, from: u32, most: u32, survey: &mut Survey) -> Option<u32> {
         let objects = self.ftl.objects();
         let end = from.saturating_add(most).min(objects.handles());
-        for handle in (from..end).filter(|&handle| objects.is_alive(handle)) {
-            let references = objects.references(handle);
+        for handle in (from..end).filter(|&handle| objects.is_alive(ObjectId(handle))) {
+            let references = objects.references(ObjectId(handle));
             survey.pages += u64::from(references);
             survey.values += u64::from(references > 0);
             survey.kept += u64::from(references == 0);
-            let Some((pack, base)) = objects.packed(handle) else {
+            let Some((pack, base)) = objects.packed(ObjectId(handle)) else {
                 continue;
             };
             let packs = self.ftl.delta().map(|delta| &delta.packs);
-            let slot = packs.and_then(|packs| packs.slot_of(pack, handle));
+            let slot = packs.and_then(|packs| packs.slot_of(pack, ObjectId(handle)));
             let bytes = slot.map_or(0, |(_, slot)| u64::from(slot.length));
             let kind = match base {
-                NO_OBJECT => &mut survey.compressed,
+                ObjectId::NONE => &mut survey.compressed,
                 _ => &mut survey.deltas,
             };
             *kind = (kind.0 + 1, kind.1 + bytes);
@@ -609,26 +608,26 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         (end < objects.handles()).then_some(end)
     }
 
-    fn stored_as(&self, lpn: u32) -> Option<StoredAs> {
+    fn stored_as(&self, lpn: Lpn) -> Option<StoredAs> {
         let objects = self.ftl.objects();
-        if lpn >= self.ftl.core().options().exported {
+        if lpn >= Lpn(self.ftl.core().options().exported) {
             return None;
         }
         let object = objects.object_of(lpn)?;
         let base = objects.packed(object).map(|(_, base)| base);
         Some(StoredAs {
             shared: objects.references(object) > 1,
-            is_delta: base.is_some_and(|base| base != NO_OBJECT),
-            is_compressed: base == Some(NO_OBJECT),
+            is_delta: base.is_some_and(|base| base != ObjectId::NONE),
+            is_compressed: base == Some(ObjectId::NONE),
         })
     }
 
-    fn location(&self, lpn: u32) -> Option<Ppn> {
+    fn location(&self, lpn: Lpn) -> Option<Ppn> {
         let object = self.ftl.objects().object_of(lpn)?;
         self.unit_of_owner(object)
     }
 
-    fn unit_of_owner(&self, owner: u32) -> Option<Ppn> {
+    fn unit_of_owner(&self, owner: ObjectId) -> Option<Ppn> {
         let [base, own] = self.places_of_owner(owner);
         own.or(base)
     }
@@ -637,18 +636,18 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         self.ftl.objects().handles()
     }
 
-    fn places_of_owner(&self, owner: u32) -> [Option<Ppn>; 2] {
+    fn places_of_owner(&self, owner: ObjectId) -> [Option<Ppn>; 2] {
         match self.ftl.objects().is_alive(owner) {
             true => self.ftl.places(owner),
             false => [None, None],
         }
     }
 
-    fn map_row(&self, lpn: u32) -> u32 {
-        self.ftl.objects().object_of(lpn).unwrap_or(NO_OBJECT)
+    fn map_row(&self, lpn: Lpn) -> u32 {
+        self.ftl.objects().get(lpn).0
     }
 
-    fn object_row(&self, handle: u32) -> ObjectRow {
+    fn object_row(&self, handle: ObjectId) -> ObjectRow {
         let objects = self.ftl.objects();
         if !objects.is_alive(handle) {
             return ObjectRow::NONE;
@@ -675,10 +674,10 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         }
     }
 
-    fn pack_row(&self, pack: u32) -> PackRow {
+    fn pack_row(&self, pack: PackId) -> PackRow {
         let packs = self.ftl.delta().map(|delta| &delta.packs);
         packs
-            .filter(|packs| pack < packs.numbers())
+            .filter(|packs| pack < PackId(packs.numbers()))
             .map_or(PackRow::NONE, |packs| PackRow {
                 unit: packs.at(pack),
                 bytes: packs.written_bytes(pack),
@@ -690,7 +689,7 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         self.ftl.program_packs()
     }
 
-    fn places(&self, lpn: u32) -> [Option<Ppn>; 2] {
+    fn places(&self, lpn: Lpn) -> [Option<Ppn>; 2] {
         let object = self.ftl.objects().object_of(lpn);
         object.map_or([None, None], |object| self.ftl.places(object))
     }
@@ -734,11 +733,11 @@ impl<T: OnMedium> Versioned for WithObjects<T> {
         self.ftl.delete_snapshot(instant)
     }
 
-    fn purge(&mut self, pages: Range<u32>) {
+    fn purge(&mut self, pages: Range<Lpn>) {
         self.ftl.purge(pages);
     }
 
-    fn materialize_pages(&mut self, pages: Range<u32>) -> Result<(), LayerError> {
+    fn materialize_pages(&mut self, pages: Range<Lpn>) -> Result<(), LayerError> {
         self.ftl.materialize_pages(0, pages)
     }
 
@@ -758,16 +757,16 @@ impl<T: OnMedium> Versioned for WithObjects<T> {
         self.ftl.set_unproven(unproven);
     }
 
-    fn version_at(&self, lpn: u32, instant: u64) -> Result<Version, TooOld> {
+    fn version_at(&self, lpn: Lpn, instant: u64) -> Result<Version, TooOld> {
         self.ftl.version_at(lpn, instant)
     }
 
-    fn plan_object(&mut self, object: u32) -> Result<(HeldPage, Proof), LayerError> {
+    fn plan_object(&mut self, object: ObjectId) -> Result<(HeldPage, Proof), LayerError> {
         let held = self.ftl.held(object)?.map(&InRam::into_value);
         Ok((held, Proof::WriteSeq(self.write_seq(object))))
     }
 
-    fn read_object(&mut self, object: u32) -> Result<StoredUnit, LayerError> {
+    fn read_object(&mut self, object: ObjectId) -> Result<StoredUnit, LayerError> {
         let unit = self.ftl.read_version(object)?;
         if unit.record.kind == Kind::Lost {
             let unit = self.unit_of_owner(object);

@@ -57,6 +57,7 @@ mod tables;
 mod unit;
 
 pub use flashlore_content::dedup::DedupCounters;
+pub use flashlore_flash::{Lpn, Ppn};
 pub use flashlore_ftl::Counters;
 pub use flashlore_ftl::policies::delta::DeltaCounters;
 

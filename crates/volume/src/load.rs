@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use flashlore_content::history::PinnedInstant;
 use flashlore_content::{Digest, PURGED, VolumeKey};
-use flashlore_flash::{Ppn, Stream};
+use flashlore_flash::{Lpn, ObjectId, Ppn, Stream};
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
@@ -61,7 +61,7 @@ pub struct Tables {
     /// Blocks.
     pub blocks: Vec<BlockRow>,
     /// Old versions, oldest first: page, object and stamp.
-    pub versions: Vec<(u32, u32, u64)>,
+    pub versions: Vec<(Lpn, ObjectId, u64)>,
     /// Instants that are kept behind the window.
     pub pins: Vec<PinnedInstant>,
     /// Names, marks, purges, clocks.
@@ -311,11 +311,11 @@ impl RowReader<'_> {
         Ok(())
     }
 
-    pub fn versions(&mut self, root: &Root) -> Result<Vec<(u32, u32, u64)>, VolumeError> {
+    pub fn versions(&mut self, root: &Root) -> Result<Vec<(Lpn, ObjectId, u64)>, VolumeError> {
         let HistoryRoot { first, entries, .. } = root.history;
         let mut versions = Vec::with_capacity(entries.min(self.id.exported) as usize);
         self.read(Table::Versions, first, entries, |row| {
-            versions.push((row.u32(), row.u32(), row.u64()));
+            versions.push((Lpn(row.u32()), ObjectId(row.u32()), row.u64()));
         })?;
         if versions.windows(2).any(|pair| pair[0].2 > pair[1].2) {
             return Err(VolumeError::Damaged(
@@ -349,7 +349,7 @@ impl RowReader<'_> {
         for (instant, flags, count) in pins {
             let mut kept = Vec::new();
             self.read(Table::Kept, first, count, |row| {
-                kept.push((row.u32(), row.u32()));
+                kept.push((Lpn(row.u32()), ObjectId(row.u32())));
             })?;
             first += count;
             found.push(PinnedInstant {
@@ -390,8 +390,13 @@ pub(crate) fn page<'a>(
 }
 
 impl Tables {
+    /// The rows of the map, where they are objects.
+    pub fn map_objects(&self) -> impl Iterator<Item = ObjectId> + '_ {
+        self.map.iter().map(|&row| ObjectId(row))
+    }
+
     /// What old versions refer to; all ones for no object.
-    pub fn kept(&self) -> impl Iterator<Item = u32> + '_ {
+    pub fn kept(&self) -> impl Iterator<Item = ObjectId> + '_ {
         let window = self.versions.iter().map(|&(_, object, _)| object);
         let pinned = self.pins.iter().flat_map(|pin| &pin.kept);
         window.chain(pinned.map(|&(_, object)| object))
@@ -432,19 +437,19 @@ impl Tables {
 
     /// Checksums hold, so only a program that is wrong can have written such rows.
     fn refuse_impossible(&self, id: &Identity) -> Result<(), VolumeError> {
-        let objects = self.objects.len() as u32;
-        let nameless = |row: &u32| *row < PURGED && *row >= objects;
+        let objects = self.objects.len();
+        let nameless = |object: &ObjectId| *object < PURGED && object.index() >= objects;
         if id.has_objects()
-            && let Some(row) = self.map.iter().copied().chain(self.kept()).find(nameless)
+            && let Some(object) = self.map_objects().chain(self.kept()).find(nameless)
         {
             return Err(VolumeError::Damaged(format!(
-                "the map or the history names object {row}, there are {objects}"
+                "the map or the history names object {object}, there are {objects}"
             )));
         }
         let pages = self.versions.iter().map(|&(lpn, ..)| lpn);
         let pinned = self.pins.iter().flat_map(|pin| &pin.kept);
         let mut pages = pages.chain(pinned.map(|&(lpn, _)| lpn));
-        if let Some(lpn) = pages.find(|&lpn| lpn >= id.exported) {
+        if let Some(lpn) = pages.find(|&lpn| lpn >= Lpn(id.exported)) {
             return Err(VolumeError::Damaged(format!(
                 "the history names page {lpn}, the volume has {}",
                 id.exported
@@ -484,7 +489,7 @@ fn object_row(id: &Identity, row: Option<Reader<'_>>) -> ObjectRow {
         false => Digest(u128::from(tag)),
     };
     let packed = id.encoding.is_on().then(|| PackedRow {
-        base: row.u32(),
+        base: ObjectId(row.u32()),
         length: row.u16(),
         slot: row.u16(),
     });

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use flashlore_content::history::History;
-use flashlore_flash::{BlockId, Geometry, Ppn};
+use flashlore_flash::{BlockId, Geometry, ObjectId, Ppn};
 
 use crate::error::VolumeError;
 use crate::format::{Kind, Record, Slot};
@@ -26,7 +26,7 @@ pub(crate) const NOWHERE: &str = "its content was moved, and the copy is damaged
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lost {
     /// The object, of a plain volume the address.
-    pub owner: u32,
+    pub owner: ObjectId,
     /// Number of the write; 0 for one of a plain volume that the checkpoint knows.
     pub write_seq: u64,
     /// The unit that stands for it.
@@ -35,7 +35,7 @@ pub(crate) struct Lost {
 
 impl Lost {
     /// No unit stands for it yet.
-    pub fn new(owner: u32, write_seq: u64) -> Self {
+    pub fn new(owner: ObjectId, write_seq: u64) -> Self {
         let unit = Ppn::NONE;
         Lost {
             owner,
@@ -77,7 +77,7 @@ pub(crate) fn stand_in(
             owner, write_seq, ..
         } = replayed.lost[at];
         let proves = |record: &Record| match plain {
-            true => record.lpn == owner,
+            true => record.lpn == owner.as_page(),
             false => record.write_seq == write_seq,
         };
         let unit = loop {
@@ -111,7 +111,7 @@ pub(crate) fn stand_in(
 fn place(plain: bool, replayed: &mut Replayed, at: usize, ppn: Ppn) {
     let lost = &mut replayed.lost[at];
     lost.unit = ppn;
-    let owner = lost.owner as usize;
+    let owner = lost.owner.index();
     match plain {
         true => replayed.map[owner] = ppn.0,
         false => replayed.placed.objects[owner].location = ppn,
@@ -136,12 +136,12 @@ fn owned(geometry: &Geometry, plain: bool, replayed: &Replayed) -> Vec<u64> {
             owned[ppn.index() / 64] |= 1 << (ppn.0 % 64);
         }
     };
-    let is_lost = |owner: u32| {
+    let is_lost = |owner: ObjectId| {
         let lost = &replayed.lost;
         lost.binary_search_by_key(&owner, |lost| lost.owner).is_ok()
     };
     if plain {
-        let pages = (0..).zip(&replayed.map);
+        let pages = (0..).map(ObjectId).zip(&replayed.map);
         pages
             .filter(|&(lpn, _)| !is_lost(lpn))
             .for_each(|(_, &ppn)| own(Ppn(ppn)));
@@ -152,11 +152,12 @@ fn owned(geometry: &Geometry, plain: bool, replayed: &Replayed) -> Vec<u64> {
         own(pack.location);
     }
     let kept = replayed.history.iter().flat_map(History::objects);
-    for handle in replayed.map.iter().copied().chain(kept) {
-        let Some(row) = placed.objects.get(handle as usize) else {
+    let map = replayed.map.iter().map(|&row| ObjectId(row));
+    for handle in map.chain(kept) {
+        let Some(row) = placed.objects.get(handle.index()) else {
             continue;
         };
-        let base = row.packed.and_then(|p| placed.objects.get(p.base as usize));
+        let base = row.packed.and_then(|p| placed.objects.get(p.base.index()));
         for row in [Some(row), base].into_iter().flatten() {
             if row.packed.is_none() {
                 own(row.location);

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::{
-    BlockId, Cause, Completion, Finished, Flash, Geometry, Owned, Owner, PageId, PlaneId, Ppn,
-    Ready, Route, Stream, Tag, Time, Unit,
+    BlockId, Cause, Completion, Finished, Flash, Geometry, Lpn, ObjectId, Owned, Owner, PageId,
+    PlaneId, Ppn, Ready, Route, Stream, Tag, Time, Unit,
 };
 use flashlore_medium::{AlignedBuf, Medium, MediumError};
 
@@ -62,7 +62,7 @@ impl StoredUnit {
     }
 
     /// In place of one that cannot be read any more.
-    pub(crate) fn lost(write_seq: u64, lpn: u32) -> Self {
+    pub(crate) fn lost(write_seq: u64, lpn: Lpn) -> Self {
         let record = Record {
             kind: Kind::Lost,
             lpn,
@@ -117,7 +117,7 @@ const MOST_DISCARDS: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Young {
     pub write_seq: u64,
-    pub lpn: u32,
+    pub lpn: Lpn,
     pub stamp: u64,
 }
 
@@ -194,7 +194,7 @@ pub struct Nand {
     pub(crate) programmed: DirtyPages,
     buffer: AlignedBuf,
     /// Owners of units that were given up when they were copied.
-    pub(crate) lost: Vec<u32>,
+    pub(crate) lost: Vec<ObjectId>,
     /// Units that could not be read for copying and were left where they are.
     pub(crate) unreadable: Vec<Ppn>,
     /// Units that are known to be unreadable.
@@ -636,7 +636,7 @@ impl Nand {
         let is_new = matches!(unit, Unit::New { .. });
         match self.owned(owner) {
             Owned::Pack(pack) => {
-                self.packed.mark(pack);
+                self.packed.mark(pack.0);
                 let heads = packed::read(&self.buffer[data]).unwrap_or_default();
                 let whole = record.kind == Kind::Packed;
                 for head in heads.into_iter().filter(|_| whole) {
@@ -644,7 +644,7 @@ impl Nand {
                 }
             }
             _ => {
-                self.located.mark(owner.number());
+                self.located.mark(owner.as_object().0);
                 self.note_young(ppn, record.write_seq, record.lpn, record.stamp, is_new);
             }
         }
@@ -652,7 +652,7 @@ impl Nand {
     }
 
     /// A unit holds a write, which is noted if the checkpoint does not know it.
-    fn note_young(&mut self, ppn: Ppn, write_seq: u64, lpn: u32, stamp: u64, is_new: bool) {
+    fn note_young(&mut self, ppn: Ppn, write_seq: u64, lpn: Lpn, stamp: u64, is_new: bool) {
         if write_seq > self.since {
             let block = self.geometry.block_of(ppn);
             let young = self.young.entry(block.0).or_default();
@@ -686,10 +686,10 @@ impl Nand {
                 values.iter().for_each(|value| value.note_safe());
             }
             None if record.kind == Kind::Lost => {
-                self.lost.push(owner.number());
+                self.lost.push(owner.as_object());
                 record.write_seq = self
                     .write_seqs
-                    .get(owner.number() as usize)
+                    .get(owner.as_object().index())
                     .copied()
                     .unwrap_or(0);
                 if let Some(write) = write_of(&self.young, record.write_seq) {
@@ -729,7 +729,7 @@ impl Nand {
             }
         }
         for object in waiting.take_touched() {
-            self.located.mark(object);
+            self.located.mark(object.0);
         }
     }
 
@@ -738,7 +738,7 @@ impl Nand {
         let waiting = Arc::clone(&self.waiting);
         let mut waiting = waiting.lock();
         for object in waiting.take_touched() {
-            self.located.mark(object);
+            self.located.mark(object.0);
         }
     }
 
@@ -755,7 +755,7 @@ impl Nand {
             Judged::Lost(record) | Judged::Unreadable(Some(record), _) => record,
             Judged::Elsewhere | Judged::Unreadable(None, _) => self.lost_record(owner, from),
         };
-        self.lost.push(owner.number());
+        self.lost.push(owner.as_object());
         Record {
             kind: Kind::Lost,
             ..record
@@ -812,7 +812,7 @@ impl Nand {
     fn owned(&self, owner: Owner) -> Owned {
         match self.id.encoding.is_on() {
             true => owner.owned(),
-            false => Owned::Value(owner.number()),
+            false => Owned::Value(owner.as_object()),
         }
     }
 
@@ -824,10 +824,10 @@ impl Nand {
         match self.id.has_objects() {
             true => self
                 .write_seqs
-                .get(owner.number() as usize)
+                .get(owner.as_object().index())
                 .copied()
                 .map(Proof::WriteSeq),
-            false => Some(Proof::Lpn(owner.number())),
+            false => Some(Proof::Lpn(owner.as_page())),
         }
     }
 
@@ -835,11 +835,11 @@ impl Nand {
     fn lost_record(&self, owner: Owner, from: Ppn) -> Record {
         let block = self.geometry.block_of(from);
         let young = self.young.get(&block.0).map_or(&[][..], Vec::as_slice);
-        let (write_seq, lpn) = match self.write_seqs.get(owner.number() as usize) {
-            Some(&write_seq) => (write_seq, 0),
+        let (write_seq, lpn) = match self.write_seqs.get(owner.as_object().index()) {
+            Some(&write_seq) => (write_seq, Lpn(0)),
             None => {
-                let last = young.iter().rev().find(|y| y.lpn == owner.number());
-                (last.map_or(0, |y| y.write_seq), owner.number())
+                let last = young.iter().rev().find(|y| y.lpn == owner.as_page());
+                (last.map_or(0, |y| y.write_seq), owner.as_page())
             }
         };
         let born = young.iter().find(|y| y.write_seq == write_seq);

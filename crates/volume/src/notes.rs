@@ -6,6 +6,7 @@
 //! Invariants: a snapshot has one name at most, and a name stands for one snapshot at most; marks, purges and clocks
 //! are in the order of their instants; there are never more notes than the table has rows.
 
+use flashlore_flash::Lpn;
 use std::collections::BTreeMap;
 
 use crate::format::notes::{ClockNote, Note, NoteKind, PurgeNote, name_of};
@@ -143,7 +144,7 @@ impl Notes {
         self.marks.drain(..extra);
     }
 
-    fn add_purge(&mut self, stamp: u64, pages: Option<(u32, u32)>) {
+    fn add_purge(&mut self, stamp: u64, pages: Option<(Lpn, Lpn)>) {
         self.purges.push(PurgeNote { stamp, pages });
         let extra = self.purges.len().saturating_sub(MOST_PURGES as usize);
         self.purges.drain(..extra);

@@ -251,7 +251,7 @@ impl Volume {
         let id = image.superblock.identity.clone();
         let mut mapped = dirty(&id, Table::Map);
         for &lpn in &image.state.changed_pages {
-            mapped.mark(lpn);
+            mapped.mark(lpn.0);
         }
         let tables = TableStore::new(&image.root, &id, slots, image.areas.slots, mapped);
         let stamp = image.state.stamp;

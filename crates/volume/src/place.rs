@@ -9,9 +9,8 @@
 
 use std::collections::HashMap;
 
-use flashlore_flash::Ppn;
 use flashlore_flash::geometry::UNIT_BYTES;
-use flashlore_ftl::mapping::objects::NO_OBJECT;
+use flashlore_flash::{Lpn, ObjectId, PackId, Ppn};
 use flashlore_ftl::policies::delta::packs::{
     HEADER_BYTES, MOST_BYTES, RestoredPack, SLOT_BYTES, Slot,
 };
@@ -26,7 +25,7 @@ use crate::scan::{FoundSlot, FoundUnit, Quality};
 pub(crate) struct Copies<'a> {
     pub tables: &'a Tables,
     /// Objects of the checkpoint by write sequence number.
-    pub handles: &'a HashMap<u64, u32>,
+    pub handles: &'a HashMap<u64, ObjectId>,
     /// The best copy of every write.
     pub best: &'a Best<'a>,
     /// Everything found, the values of a packed unit together.
@@ -48,24 +47,24 @@ pub(crate) struct Placed {
     /// journal alone.
     pub objects: Vec<ObjectRow>,
     /// Handles whose rows differ from the checkpoint.
-    pub changed: Vec<u32>,
+    pub changed: Vec<ObjectId>,
     /// Packed pages by number.
     pub packs: Vec<Option<RestoredPack>>,
     /// Numbers of those that the checkpoint does not have.
-    pub changed_packs: Vec<u32>,
+    pub changed_packs: Vec<PackId>,
     /// Handles of values that stand in the journal alone, and which value it is.
-    pub in_journal: HashMap<u32, u32>,
+    pub in_journal: HashMap<ObjectId, u32>,
     /// Handles of writes since the checkpoint.
-    pub made: HashMap<u64, u32>,
+    pub made: HashMap<u64, ObjectId>,
     /// Handles of values that are nowhere any more; they have no location yet.
-    pub lost: Vec<u32>,
+    pub lost: Vec<ObjectId>,
 }
 
 /// Something that is referred to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Name {
     /// An object of the checkpoint.
-    Old(u32),
+    Old(ObjectId),
     /// A write since.
     New(u64),
 }
@@ -82,7 +81,7 @@ enum Located {
 
 /// A copy that counts, of the object with this handle.
 struct Chosen {
-    handle: u32,
+    handle: ObjectId,
     copy: FoundUnit,
     base: Option<Name>,
 }
@@ -99,7 +98,7 @@ fn damaged<T>(what: String) -> Result<T, VolumeError> {
 pub(crate) fn place(
     copies: &Copies<'_>,
     named: impl Iterator<Item = Name>,
-    page_of: &HashMap<u32, u32>,
+    page_of: &HashMap<ObjectId, Lpn>,
 ) -> Result<Placed, VolumeError> {
     let needed = with_bases(copies, named)?;
     let mut placed = Placed {
@@ -128,9 +127,7 @@ impl Copies<'_> {
     fn find(&self, name: Name) -> Located {
         match name {
             Name::Old(handle) => {
-                let copy = self
-                    .best
-                    .get(self.tables.objects[handle as usize].write_seq);
+                let copy = self.best.get(self.tables.objects[handle.index()].write_seq);
                 match copy {
                     Some(copy) if copy.quality > Quality::Broken => Located::Copy(*copy),
                     _ if !self.is_gone(handle) => Located::Row,
@@ -146,8 +143,8 @@ impl Copies<'_> {
     }
 
     /// Whether what a row of the checkpoint leads to was erased since.
-    fn is_gone(&self, handle: u32) -> bool {
-        let row = &self.tables.objects[handle as usize];
+    fn is_gone(&self, handle: ObjectId) -> bool {
+        let row = &self.tables.objects[handle.index()];
         let unit = match row.packed {
             Some(_) => self.tables.packs.get(row.location.index()).map(|p| p.unit),
             None => Some(row.location),
@@ -170,10 +167,12 @@ impl Copies<'_> {
                 }
             }
             (Located::Row, Name::Old(handle)) => {
-                let packed = self.tables.objects[handle as usize].packed;
-                let base = packed.map(|packed| packed.base).filter(|&b| b != NO_OBJECT);
+                let packed = self.tables.objects[handle.index()].packed;
+                let base = packed
+                    .map(|packed| packed.base)
+                    .filter(|&b| b != ObjectId::NONE);
                 match base {
-                    Some(base) if base as usize >= self.tables.objects.len() => damaged(format!(
+                    Some(base) if base.index() >= self.tables.objects.len() => damaged(format!(
                         "object {handle} is a difference from object {base}, which does not exist"
                     )),
                     base => Ok(base.map(Name::Old)),
@@ -222,7 +221,7 @@ impl Placed {
         let mut used = vec![false; self.objects.len()];
         for name in &needed.names {
             if let Name::Old(handle) = name {
-                used[*handle as usize] = true;
+                used[handle.index()] = true;
             }
         }
         let mut free = (0..self.objects.len() as u32).filter(|&h| !used[h as usize]);
@@ -239,8 +238,8 @@ impl Placed {
                         }
                         None => return damaged("more objects than the table holds".to_string()),
                     };
-                    self.made.insert(write_seq, handle);
-                    handle
+                    self.made.insert(write_seq, ObjectId(handle));
+                    ObjectId(handle)
                 }
             };
             match copies.find(name) {
@@ -259,9 +258,9 @@ impl Placed {
     }
 
     /// A value is nowhere any more: its row says which it was.
-    fn lose(&mut self, copies: &Copies<'_>, name: Name, handle: u32) {
-        let before = self.objects[handle as usize];
-        self.objects[handle as usize] = ObjectRow {
+    fn lose(&mut self, copies: &Copies<'_>, name: Name, handle: ObjectId) {
+        let before = self.objects[handle.index()];
+        self.objects[handle.index()] = ObjectRow {
             location: Ppn::NONE,
             packed: None,
             write_seq: match name {
@@ -277,17 +276,17 @@ impl Placed {
         self.lost.push(handle);
     }
 
-    fn handle_of(&self, name: Name) -> u32 {
+    fn handle_of(&self, name: Name) -> ObjectId {
         match name {
             Name::Old(handle) => handle,
-            Name::New(write_seq) => self.made.get(&write_seq).copied().unwrap_or(NO_OBJECT),
+            Name::New(write_seq) => self.made.get(&write_seq).copied().unwrap_or(ObjectId::NONE),
         }
     }
 
     /// Rows of what has a copy that counts; those of packed values get their page later.
     fn locate(&mut self, copies: &Copies<'_>, chosen: &[Chosen]) -> Result<(), VolumeError> {
         for Chosen { handle, copy, base } in chosen {
-            let before = self.objects[*handle as usize];
+            let before = self.objects[handle.index()];
             let digest = match copy.quality {
                 Quality::Lost | Quality::Broken if copies.trusted => UNSHAREABLE,
                 Quality::Good => copy.record.digest,
@@ -295,11 +294,11 @@ impl Placed {
                 _ => copy.record.digest,
             };
             let packed = copy.slot.map(|slot| PackedRow {
-                base: base.map_or(NO_OBJECT, |base| self.handle_of(base)),
+                base: base.map_or(ObjectId::NONE, |base| self.handle_of(base)),
                 length: slot.length,
                 slot: slot.index as u16,
             });
-            self.objects[*handle as usize] = ObjectRow {
+            self.objects[handle.index()] = ObjectRow {
                 location: if packed.is_some() {
                     Ppn::NONE
                 } else {
@@ -328,10 +327,11 @@ impl Placed {
         copies: &Copies<'_>,
         needed: &[Name],
         chosen: &[Chosen],
-        page_of: &HashMap<u32, u32>,
+        page_of: &HashMap<ObjectId, Lpn>,
     ) -> Result<(), VolumeError> {
         self.packs.resize(copies.tables.packs.len(), None);
-        let with_copies: HashMap<u32, &Chosen> = chosen.iter().map(|c| (c.handle, c)).collect();
+        let with_copies: HashMap<ObjectId, &Chosen> =
+            chosen.iter().map(|c| (c.handle, c)).collect();
         for &name in needed {
             let handle = self.handle_of(name);
             if !with_copies.contains_key(&handle) && self.lost.binary_search(&handle).is_err() {
@@ -346,10 +346,10 @@ impl Placed {
     fn restore_old_slot(
         &mut self,
         copies: &Copies<'_>,
-        handle: u32,
-        page_of: &HashMap<u32, u32>,
+        handle: ObjectId,
+        page_of: &HashMap<ObjectId, Lpn>,
     ) -> Result<(), VolumeError> {
-        let row = self.objects[handle as usize];
+        let row = self.objects[handle.index()];
         let Some(packed) = row.packed else {
             return Ok(());
         };
@@ -376,10 +376,10 @@ impl Placed {
             slots: empty_slots(page.slots, page.bytes),
         });
         match pack.slots.get_mut(packed.slot as usize) {
-            Some(slot) if slot.object == NO_OBJECT => {
+            Some(slot) if slot.object == ObjectId::NONE => {
                 *slot = Slot {
                     object: handle,
-                    lpn: page_of.get(&handle).copied().unwrap_or(0),
+                    lpn: page_of.get(&handle).copied().unwrap_or_default(),
                     length: packed.length,
                 };
                 Ok(())
@@ -407,7 +407,7 @@ impl Placed {
         for unit in copies.found {
             if let (Some(slot), Some(slots)) = (unit.slot, slots.get_mut(&unit.ppn)) {
                 slots.push(Slot {
-                    object: NO_OBJECT,
+                    object: ObjectId::NONE,
                     lpn: unit.record.lpn,
                     length: slot.length,
                 });
@@ -429,7 +429,7 @@ impl Placed {
                         location: copy.ppn,
                         slots: slots.remove(&copy.ppn).unwrap_or_default(),
                     });
-                    self.changed_packs.push(free as u32);
+                    self.changed_packs.push(PackId(free as u32));
                     numbers.insert(copy.ppn, free as u32);
                     free as u32
                 }
@@ -439,16 +439,16 @@ impl Placed {
             if let Some(slot) = pack.and_then(|pack| pack.slots.get_mut(index)) {
                 slot.object = *handle;
             }
-            self.objects[*handle as usize].location = Ppn(number);
+            self.objects[handle.index()].location = Ppn(number);
         }
         Ok(())
     }
 
     /// A base needs none itself.
     fn refuse_chains(&self, needed: &[Name]) -> Result<(), VolumeError> {
-        let base_of = |handle: u32| {
-            let packed = self.objects[handle as usize].packed?;
-            (packed.base != NO_OBJECT).then_some(packed.base)
+        let base_of = |handle: ObjectId| {
+            let packed = self.objects[handle.index()].packed?;
+            (packed.base != ObjectId::NONE).then_some(packed.base)
         };
         for &name in needed {
             let handle = self.handle_of(name);
@@ -464,12 +464,12 @@ impl Placed {
     }
 }
 
-/// Slots of nobody, which take so many bytes together; the first stands for all of them until it is closed.
+/// Slots of nobody. Until they are closed each has the bytes of all of them as its length.
 fn empty_slots(count: u16, bytes: u16) -> Vec<Slot> {
     let nobody = Slot {
-        object: NO_OBJECT,
-        lpn: u32::from(bytes),
-        length: 0,
+        object: ObjectId::NONE,
+        lpn: Lpn(0),
+        length: bytes,
     };
     vec![nobody; usize::from(count)]
 }
@@ -477,13 +477,13 @@ fn empty_slots(count: u16, bytes: u16) -> Vec<Slot> {
 /// All objects of a packed page of the checkpoint are known: what its slots take besides, the others do. How much
 /// which of them does, no longer matters.
 fn close(pack: &mut RestoredPack) -> Result<(), VolumeError> {
-    let named = pack.slots.iter().filter(|s| s.object != NO_OBJECT);
+    let named = pack.slots.iter().filter(|s| s.object != ObjectId::NONE);
     let named: u32 = named.map(|s| u32::from(s.length) + SLOT_BYTES).sum();
-    let mut others = pack.slots.iter_mut().filter(|s| s.object == NO_OBJECT);
+    let mut others = pack.slots.iter_mut().filter(|s| s.object == ObjectId::NONE);
     let Some(first) = others.next() else {
         return Ok(());
     };
-    let all = first.lpn;
+    let all = u32::from(first.length);
     let fronts = (others.count() as u32 + 1) * SLOT_BYTES;
     let left = all.checked_sub(named + fronts);
     let Some(left) = left.and_then(|left| u16::try_from(left).ok()) else {
@@ -492,10 +492,10 @@ fn close(pack: &mut RestoredPack) -> Result<(), VolumeError> {
             pack.location.0
         ));
     };
-    for slot in pack.slots.iter_mut().filter(|s| s.object == NO_OBJECT) {
-        (slot.lpn, slot.length) = (0, 0);
+    for slot in pack.slots.iter_mut().filter(|s| s.object == ObjectId::NONE) {
+        slot.length = 0;
     }
-    if let Some(first) = pack.slots.iter_mut().find(|s| s.object == NO_OBJECT) {
+    if let Some(first) = pack.slots.iter_mut().find(|s| s.object == ObjectId::NONE) {
         first.length = left;
     }
     Ok(())

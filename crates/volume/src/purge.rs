@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use flashlore_flash::{BlockId, Flash};
+use flashlore_flash::{BlockId, Flash, Lpn};
 use flashlore_ftl::blocks::State;
 use flashlore_ftl::core::erase_stale::Erased;
 use flashlore_ftl::policies::history::instant_before;
@@ -33,9 +33,9 @@ impl Volume {
     ///
     /// # Errors
     /// No history, a protected window that holds what would go, or the store failed.
-    pub fn purge(&mut self, now: u64, pages: Range<u32>) -> Result<Purged, VolumeError> {
+    pub fn purge(&mut self, now: u64, pages: Range<Lpn>) -> Result<Purged, VolumeError> {
         let history = self.history()?;
-        let (first, end) = (pages.start, pages.end.min(self.exported()));
+        let (first, end) = (pages.start, pages.end.min(Lpn(self.exported())));
         if first >= end {
             return Ok(Purged::default());
         }
@@ -43,7 +43,7 @@ impl Volume {
         if let Some(last) = last {
             self.refuse_protected(now, last)?;
         }
-        let everything = first == 0 && end == self.exported();
+        let everything = first == Lpn(0) && end == Lpn(self.exported());
         let before = last.unwrap_or(self.history()?.oldest());
         self.begin_release(now)?;
         if everything {
@@ -73,14 +73,14 @@ impl Volume {
     /// # Errors
     /// As [`Volume::purge`], or no room for the copies: then the versions are forgotten, and not all of them
     /// erased.
-    pub fn purge_and_erase(&mut self, now: u64, pages: Range<u32>) -> Result<Purged, VolumeError> {
+    pub fn purge_and_erase(&mut self, now: u64, pages: Range<Lpn>) -> Result<Purged, VolumeError> {
         let purged = self.purge(now, pages.clone())?;
         let whole = self.versioned()?.materialize_pages(pages);
-        whole.map_err(|error| VolumeError::of(error, 0))?;
+        whole.map_err(|error| VolumeError::of(error, Lpn(0)))?;
         // What waits in RAM to be packed would go to the journal.
         self.checkpoint()?;
         let erased = self.versioned()?.erase_stale();
-        let erased = erased.map_err(|error| VolumeError::of(error, 0))?;
+        let erased = erased.map_err(|error| VolumeError::of(error, Lpn(0)))?;
         self.flush()?;
         let core = self.layer.core_mut();
         let blocks = (0..core.flash().geometry().blocks()).map(BlockId);

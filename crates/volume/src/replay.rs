@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use flashlore_content::history::{History, TooOld, Version};
-use flashlore_flash::{BlockId, Geometry, Ppn};
+use flashlore_flash::{BlockId, Geometry, Lpn, ObjectId, Ppn};
 
 use crate::best::Best;
 use crate::error::VolumeError;
@@ -39,7 +39,7 @@ pub(crate) struct Replayed {
     /// Objects and packed pages.
     pub placed: Placed,
     /// Rows of the map that changed since the checkpoint.
-    pub changed_pages: Vec<u32>,
+    pub changed_pages: Vec<Lpn>,
     /// Old versions, where they are kept.
     pub history: Option<History>,
     /// What is said about them.
@@ -63,7 +63,7 @@ struct Event {
 
 #[derive(Debug, Clone, Copy)]
 enum What {
-    Page { lpn: u32 },
+    Page { lpn: Lpn },
     Change(Change),
 }
 
@@ -270,15 +270,15 @@ struct State<'a> {
     /// By address: a row of the checkpoint (plain: the unit; otherwise the object), or `NOWHERE`.
     old: Vec<u32>,
     /// By address: the write sequence number it holds, if that is newer than the checkpoint.
-    new: HashMap<u32, u64>,
-    changed: Vec<u32>,
+    new: HashMap<Lpn, u64>,
+    changed: Vec<Lpn>,
     /// Objects of the checkpoint by write sequence number, as far as something names them.
-    handles: HashMap<u64, u32>,
+    handles: HashMap<u64, ObjectId>,
     history: Option<History>,
     notes: Notes,
     /// Writes since the checkpoint that the history has named, and their numbers.
     born: Vec<u64>,
-    numbers: HashMap<u64, u32>,
+    numbers: HashMap<u64, ObjectId>,
     since: u64,
     stamp: u64,
 }
@@ -296,7 +296,7 @@ impl<'a> State<'a> {
             new: HashMap::new(),
             changed: Vec::new(),
             handles: alive(tables)
-                .map(|handle| (tables.objects[handle as usize].write_seq, handle))
+                .map(|handle| (tables.objects[handle.index()].write_seq, handle))
                 .collect(),
             history,
             notes: Notes::restore(id, &tables.notes),
@@ -312,7 +312,7 @@ impl<'a> State<'a> {
         let Event { stamp, what } = evidence.events[&sequence];
         if let What::Page { lpn } | What::Change(Change::Share { lpn, .. } | Change::Trim { lpn }) =
             what
-            && lpn as usize >= self.old.len()
+            && lpn.index() >= self.old.len()
         {
             return Err(VolumeError::Damaged(format!(
                 "event {sequence} names logical page {lpn}, which does not exist"
@@ -346,7 +346,7 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    fn share(&mut self, sequence: u64, lpn: u32, write_seq: u64) -> Result<(), VolumeError> {
+    fn share(&mut self, sequence: u64, lpn: Lpn, write_seq: u64) -> Result<(), VolumeError> {
         if write_seq > self.since {
             self.set(lpn, write_seq);
             return Ok(());
@@ -358,7 +358,7 @@ impl<'a> State<'a> {
             ))
         })?;
         self.clear(lpn);
-        self.old[lpn as usize] = handle;
+        self.old[lpn.index()] = handle.0;
         Ok(())
     }
 
@@ -386,7 +386,7 @@ impl<'a> State<'a> {
                 for (lpn, version) in changes {
                     let target = match version {
                         Version::Object(number) => number,
-                        Version::Nothing | Version::Purged => NOWHERE,
+                        Version::Nothing | Version::Purged => ObjectId::NONE,
                         Version::Current => continue,
                     };
                     if self.number(lpn) != target {
@@ -412,11 +412,11 @@ impl<'a> State<'a> {
     }
 
     /// What an address holds, as the history names it.
-    fn number(&mut self, lpn: u32) -> u32 {
+    fn number(&mut self, lpn: Lpn) -> ObjectId {
         let Some(&write_seq) = self.new.get(&lpn) else {
-            return self.old[lpn as usize];
+            return ObjectId(self.old[lpn.index()]);
         };
-        let next = (self.tables.objects.len() + self.born.len()) as u32;
+        let next = ObjectId((self.tables.objects.len() + self.born.len()) as u32);
         let number = *self.numbers.entry(write_seq).or_insert(next);
         if number == next {
             self.born.push(write_seq);
@@ -424,17 +424,17 @@ impl<'a> State<'a> {
         number
     }
 
-    fn set_number(&mut self, lpn: u32, number: u32) {
+    fn set_number(&mut self, lpn: Lpn, number: ObjectId) {
         let rows = self.tables.objects.len();
         self.clear(lpn);
-        match self.born.get((number as usize).wrapping_sub(rows)) {
+        match self.born.get(number.index().wrapping_sub(rows)) {
             Some(&write_seq) => self.set(lpn, write_seq),
-            None => self.old[lpn as usize] = number,
+            None => self.old[lpn.index()] = number.0,
         }
     }
 
     /// What an address holds becomes an old version.
-    fn record(&mut self, lpn: u32, stamp: u64) {
+    fn record(&mut self, lpn: Lpn, stamp: u64) {
         self.changed.push(lpn);
         if self.history.is_some() {
             let number = self.number(lpn);
@@ -444,14 +444,14 @@ impl<'a> State<'a> {
         }
     }
 
-    fn set(&mut self, lpn: u32, write_seq: u64) {
+    fn set(&mut self, lpn: Lpn, write_seq: u64) {
         self.new.insert(lpn, write_seq);
-        self.old[lpn as usize] = NOWHERE;
+        self.old[lpn.index()] = NOWHERE;
     }
 
-    fn clear(&mut self, lpn: u32) {
+    fn clear(&mut self, lpn: Lpn) {
         self.new.remove(&lpn);
-        self.old[lpn as usize] = NOWHERE;
+        self.old[lpn.index()] = NOWHERE;
     }
 
     /// All events have been applied: the window begins where it must.
@@ -474,7 +474,7 @@ impl<'a> State<'a> {
         let rows = self.tables.objects.len();
         let kept = self.history.iter().flat_map(History::objects);
         let kept = kept.filter_map(move |number| {
-            let at = (number as usize).checked_sub(rows)?;
+            let at = number.index().checked_sub(rows)?;
             self.born.get(at).copied()
         });
         self.new.values().copied().chain(kept)
@@ -494,8 +494,8 @@ impl<'a> State<'a> {
             _ if base == 0 => true,
             (Some(copy), _) => copy.slot.is_none_or(|slot| slot.base == 0),
             (None, Some(&handle)) => {
-                let packed = self.tables.objects[handle as usize].packed;
-                packed.is_none_or(|packed| packed.base == NOWHERE)
+                let packed = self.tables.objects[handle.index()].packed;
+                packed.is_none_or(|packed| packed.base == ObjectId::NONE)
             }
             (None, None) => false,
         };
@@ -547,8 +547,8 @@ impl<'a> State<'a> {
     ) {
         out.map = self.old;
         // What lay in a block that was opened again lies elsewhere now, or is lost.
-        let mut lost: BTreeSet<u32> = BTreeSet::new();
-        for (lpn, &row) in (0..).zip(&out.map) {
+        let mut lost: BTreeSet<Lpn> = BTreeSet::new();
+        for (lpn, &row) in (0..).map(Lpn).zip(&out.map) {
             if row != NOWHERE && was_reopened(Ppn(row)) {
                 lost.insert(lpn);
             }
@@ -556,7 +556,7 @@ impl<'a> State<'a> {
         // A copy of an older write is a copy of what the checkpoint holds there.
         for unit in evidence.best.units().chain(&evidence.nameless) {
             let (lpn, write_seq) = (unit.record.lpn, unit.record.write_seq);
-            let Some(row) = out.map.get_mut(lpn as usize) else {
+            let Some(row) = out.map.get_mut(lpn.index()) else {
                 continue;
             };
             if write_seq <= self.since && *row != NOWHERE && unit.quality > Quality::Broken {
@@ -567,15 +567,15 @@ impl<'a> State<'a> {
         }
         for (&lpn, &write_seq) in &self.new {
             match evidence.best.get(write_seq) {
-                Some(unit) => out.map[lpn as usize] = unit.ppn.0,
+                Some(unit) => out.map[lpn.index()] = unit.ppn.0,
                 None => _ = lost.insert(lpn),
             }
         }
         out.changed_pages.extend(&lost);
-        let write_seq = |lpn: &u32| self.new.get(lpn).copied().unwrap_or(0);
+        let write_seq = |lpn: &Lpn| self.new.get(lpn).copied().unwrap_or(0);
         out.lost = lost
             .iter()
-            .map(|lpn| Lost::new(*lpn, write_seq(lpn)))
+            .map(|lpn| Lost::new(ObjectId::of_page(*lpn), write_seq(lpn)))
             .collect();
     }
 
@@ -590,13 +590,13 @@ impl<'a> State<'a> {
         out.map = self.old;
         let rows = self.tables.objects.len();
         let born = &self.born;
-        let name = |number: u32| match born.get((number as usize).wrapping_sub(rows)) {
+        let name = |number: ObjectId| match born.get(number.index().wrapping_sub(rows)) {
             Some(&write_seq) => Name::New(write_seq),
             None => Name::Old(number),
         };
         let kept = out.history.iter().flat_map(History::objects).map(name);
         let old = out.map.iter().filter(|&&handle| handle != NOWHERE);
-        let named = old.map(|&handle| Name::Old(handle));
+        let named = old.map(|&handle| Name::Old(ObjectId(handle)));
         let named = named.chain(self.new.values().map(|&write_seq| Name::New(write_seq)));
         let copies = Copies {
             tables: self.tables,
@@ -609,15 +609,18 @@ impl<'a> State<'a> {
             was_reopened,
         };
         let pages = (0..)
+            .map(Lpn)
             .zip(&out.map)
             .filter(|(_, handle)| **handle != NOWHERE);
         let page_of = match self.tables.packs.is_empty() {
             true => HashMap::new(),
-            false => pages.map(|(lpn, &handle)| (handle, lpn)).collect(),
+            false => pages
+                .map(|(lpn, &handle)| (ObjectId(handle), lpn))
+                .collect(),
         };
         let placed = place(&copies, named.chain(kept), &page_of)?;
         for (lpn, write_seq) in self.new {
-            out.map[lpn as usize] = placed.made[&write_seq];
+            out.map[lpn.index()] = placed.made[&write_seq].0;
         }
         if let Some(history) = &mut out.history {
             history.rename(|number| match name(number) {
@@ -625,7 +628,7 @@ impl<'a> State<'a> {
                 Name::Old(handle) => handle,
             });
         }
-        let write_seq = |handle: u32| placed.objects[handle as usize].write_seq;
+        let write_seq = |handle: ObjectId| placed.objects[handle.index()].write_seq;
         out.lost = placed
             .lost
             .iter()
@@ -637,15 +640,15 @@ impl<'a> State<'a> {
 }
 
 /// Handles that the map or the history of a checkpoint names, and the bases of those; each once or more.
-fn alive(tables: &Tables) -> impl Iterator<Item = u32> + '_ {
-    let objects = tables.objects.len() as u32;
-    let named = tables.map.iter().copied().chain(tables.kept());
-    let named = named.filter(move |&handle| handle < objects);
+fn alive(tables: &Tables) -> impl Iterator<Item = ObjectId> + '_ {
+    let objects = tables.objects.len();
+    let named = tables.map_objects().chain(tables.kept());
+    let named = named.filter(move |handle| handle.index() < objects);
     named.flat_map(move |handle| {
-        let packed = tables.objects[handle as usize].packed;
+        let packed = tables.objects[handle.index()].packed;
         let base = packed
             .map(|packed| packed.base)
-            .filter(|&base| base < objects);
+            .filter(|base| base.index() < objects);
         std::iter::once(handle).chain(base)
     })
 }
@@ -683,9 +686,14 @@ fn check_locations(
     replayed: &Replayed,
 ) -> Result<(), VolumeError> {
     let changed: HashSet<u32> = if id.has_objects() {
-        replayed.placed.changed.iter().copied().collect()
+        replayed
+            .placed
+            .changed
+            .iter()
+            .map(|object| object.0)
+            .collect()
     } else {
-        replayed.changed_pages.iter().copied().collect()
+        replayed.changed_pages.iter().map(|lpn| lpn.0).collect()
     };
     let mut owned = vec![0u64; (geometry.units() as usize).div_ceil(64)];
     let mut check = location_check(geometry, tables, active, &changed, &mut owned);
@@ -700,23 +708,28 @@ fn check_locations(
     let Placed { objects, packs, .. } = &replayed.placed;
     let mut seen = vec![false; objects.len()];
     let kept = replayed.history.iter().flat_map(History::objects);
-    let named = replayed.map.iter().copied().chain(kept);
-    for handle in named.filter(|&handle| handle != NOWHERE) {
-        let row = &objects[handle as usize];
+    let map = replayed.map.iter().map(|&row| ObjectId(row));
+    for handle in map.chain(kept).filter(|handle| handle.is_some()) {
+        let row = &objects[handle.index()];
         let base = row.packed.map(|packed| packed.base);
-        for handle in [Some(handle), base.filter(|&base| base != NOWHERE)] {
+        for handle in [Some(handle), base.filter(|base| base.is_some())] {
             let Some(handle) = handle else {
                 continue;
             };
-            let row = &objects[handle as usize];
-            let before = std::mem::replace(&mut seen[handle as usize], true);
+            let row = &objects[handle.index()];
+            let before = std::mem::replace(&mut seen[handle.index()], true);
             if !before && row.packed.is_none() {
-                check(handle, row.location)?;
+                check(handle.0, row.location)?;
             }
         }
     }
     drop(check);
-    let changed: HashSet<u32> = replayed.placed.changed_packs.iter().copied().collect();
+    let changed: HashSet<u32> = replayed
+        .placed
+        .changed_packs
+        .iter()
+        .map(|pack| pack.0)
+        .collect();
     let mut check = location_check(geometry, tables, active, &changed, &mut owned);
     for (number, pack) in (0..).zip(packs) {
         if let Some(pack) = pack {

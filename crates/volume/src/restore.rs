@@ -6,14 +6,13 @@ use std::sync::Arc;
 use flashlore_content::delta::Never;
 use flashlore_content::history::History;
 use flashlore_content::{Digest, DigestTag, NoCensus, NoEncoder};
-use flashlore_flash::{BlockId, Ppn};
+use flashlore_flash::{BlockId, Lpn, ObjectId, PackId, Ppn};
 use flashlore_ftl::content::Policies;
 use flashlore_ftl::content::bytes::{Restored, RestoredObject, RestoredPacked, RestoredPlace};
 use flashlore_ftl::content::parts::{EncodedOf, Of, Past, Present};
 use flashlore_ftl::core::restore::{RestoredBlock, RestoredBlocks, RestoredState};
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::direct::Direct;
-use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::policies::delta::packs::Slot;
 use flashlore_ftl::{ContentDevice, PlainFtl};
 use flashlore_medium::Medium;
@@ -48,17 +47,18 @@ pub(crate) fn layer(
     for &block in image.active.keys() {
         programmed.mark(block);
     }
-    let (located_table, rows) = match id.has_objects() {
-        false => (Table::Map, &image.state.changed_pages),
-        true => (Table::Objects, &image.state.placed.changed),
-    };
-    let mut located = dirty(&id, located_table);
-    for &row in rows {
-        located.mark(row);
+    let (pages, objects) = (&image.state.changed_pages, &image.state.placed.changed);
+    let mut located;
+    if id.has_objects() {
+        located = dirty(&id, Table::Objects);
+        objects.iter().for_each(|object| located.mark(object.0));
+    } else {
+        located = dirty(&id, Table::Map);
+        pages.iter().for_each(|lpn| located.mark(lpn.0));
     }
     let mut packed = dirty(&id, Table::Packs);
     for &pack in &image.state.placed.changed_packs {
-        packed.mark(pack);
+        packed.mark(pack.0);
     }
     let write_seqs = image
         .state
@@ -98,7 +98,7 @@ pub(crate) fn layer(
         return Ok(Box::new(Plain { ftl, stored }));
     }
     let found = FoundObjects {
-        map,
+        map: map.into_iter().map(ObjectId).collect(),
         placed,
         values: image
             .tail
@@ -126,7 +126,7 @@ type All<C> = Of<C, Nand, NoCensus, Resident, Bytes, Past>;
 
 /// What a recovery found of a volume with objects.
 struct FoundObjects {
-    map: Vec<u32>,
+    map: Vec<ObjectId>,
     placed: Placed,
     /// The encoded values in the journal.
     values: Vec<JournalValue>,
@@ -134,12 +134,12 @@ struct FoundObjects {
     blocks: RestoredBlocks,
 }
 
-fn never(_: u32, _: &JournalValue) -> Never {
+fn never(_: ObjectId, _: &JournalValue) -> Never {
     unreachable!("nothing is encoded on this volume")
 }
 
 /// A value that stands in the journal.
-fn safe(object: u32, value: &JournalValue) -> Arc<PackedValue> {
+fn safe(object: ObjectId, value: &JournalValue) -> Arc<PackedValue> {
     let value = PackedValue::stored(value.head, &value.bytes);
     value.note_holder(object);
     value.note_safe();
@@ -151,7 +151,7 @@ fn with_objects<T>(
     id: &Identity,
     found: FoundObjects,
     encoder: T::Encoder,
-    value: impl Fn(u32, &JournalValue) -> EncodedOf<T>,
+    value: impl Fn(ObjectId, &JournalValue) -> EncodedOf<T>,
 ) -> Result<Box<dyn Layer>, VolumeError>
 where
     T: OnMedium + 'static,
@@ -164,12 +164,12 @@ where
         ..
     } = found.placed;
     let alive = alive(&found.map, &found.history, &rows);
-    let named = |handle: &u32| alive[*handle as usize];
-    let handles = (0..rows.len() as u32).filter(named);
+    let named = |handle: &ObjectId| alive[handle.index()];
+    let handles = (0..rows.len() as u32).map(ObjectId).filter(named);
     let mut objects: Vec<RestoredObject<T::Content>> = handles
         .clone()
         .map(|handle| {
-            let row = &rows[handle as usize];
+            let row = &rows[handle.index()];
             RestoredObject {
                 handle,
                 location: match row.packed {
@@ -181,7 +181,7 @@ where
         })
         .collect();
     let packed = handles.filter_map(|handle| {
-        let row = &rows[handle as usize];
+        let row = &rows[handle.index()];
         let packed = row.packed?;
         let journal = in_journal.get(&handle).map(|&n| &found.values[n as usize]);
         let slots = packs.get(row.location.index()).and_then(Option::as_ref);
@@ -189,19 +189,19 @@ where
         Some(RestoredPacked {
             slot: slot.unwrap_or(Slot {
                 object: handle,
-                lpn: journal.map_or(0, |value| value.head.lpn),
+                lpn: journal.map_or(Lpn(0), |value| value.head.lpn),
                 length: packed.length,
             }),
             base: packed.base,
             place: match journal {
                 Some(journal) => RestoredPlace::Ram(value(handle, journal)),
-                None => RestoredPlace::Page(row.location.0),
+                None => RestoredPlace::Page(PackId(row.location.0)),
             },
         })
     });
     let packed = packed.collect();
     // The index keeps the youngest.
-    objects.sort_by_key(|o| rows[o.handle as usize].write_seq);
+    objects.sort_by_key(|o| rows[o.handle.index()].write_seq);
     let policies = Policies {
         dedup: dedup_options(id),
         delta: delta_options(id),
@@ -221,18 +221,18 @@ where
 }
 
 /// By handle, whether something refers to an object.
-fn alive(map: &[u32], history: &Option<History>, rows: &[ObjectRow]) -> Vec<bool> {
+fn alive(map: &[ObjectId], history: &Option<History>, rows: &[ObjectRow]) -> Vec<bool> {
     let mut alive = vec![false; rows.len()];
     let kept = history.iter().flat_map(History::objects);
     for handle in map.iter().copied().chain(kept) {
-        let Some(row) = rows.get(handle as usize) else {
+        let Some(row) = rows.get(handle.index()) else {
             continue;
         };
-        alive[handle as usize] = true;
+        alive[handle.index()] = true;
         if let Some(packed) = row.packed
-            && packed.base != NO_OBJECT
+            && packed.base != ObjectId::NONE
         {
-            alive[packed.base as usize] = true;
+            alive[packed.base.index()] = true;
         }
     }
     alive

@@ -6,6 +6,7 @@
 //! Invariants: no slot that the last durable root reaches is written; `free` holds every other slot, but for those
 //! the tables use now. A page has at most two slots: where the last root has it, and where it was written since.
 
+use flashlore_flash::{Lpn, ObjectId, PackId};
 use std::collections::HashMap;
 
 use flashlore_content::history::PinnedInstant;
@@ -71,7 +72,7 @@ struct HistoryRows {
     /// Rows of entries that have changed, the first and how many.
     changed: (u32, u32),
     pins: Vec<PinnedInstant>,
-    kept: Vec<(u32, u32)>,
+    kept: Vec<(Lpn, ObjectId)>,
     notes: Vec<Note>,
 }
 
@@ -372,10 +373,10 @@ fn fill(layer: &dyn Layer, id: &Identity, table: Table, page: u32, rows: &mut [u
     for row in first..last {
         match table {
             Table::Map => {
-                out.u32(layer.map_row(row));
+                out.u32(layer.map_row(Lpn(row)));
             }
             Table::Objects => {
-                let object = layer.object_row(row);
+                let object = layer.object_row(ObjectId(row));
                 out.u32(object.location.0);
                 if id.trusts_digests() {
                     out.u32(0).u64(object.write_seq).u128(object.digest.0);
@@ -384,11 +385,11 @@ fn fill(layer: &dyn Layer, id: &Identity, table: Table, page: u32, rows: &mut [u
                 }
                 if id.encoding.is_on() {
                     let packed = object.packed.unwrap_or_default();
-                    out.u32(packed.base).u16(packed.length).u16(packed.slot);
+                    out.u32(packed.base.0).u16(packed.length).u16(packed.slot);
                 }
             }
             Table::Packs => {
-                let pack = layer.pack_row(row);
+                let pack = layer.pack_row(PackId(row));
                 out.u32(pack.unit.0).u16(pack.bytes).u16(pack.slots);
             }
             _ => block_row(layer, row, &mut out),
@@ -448,7 +449,7 @@ impl HistoryRows {
             Table::Kept => {
                 let end = (last as usize).min(self.kept.len());
                 for &(lpn, object) in &self.kept[first as usize..end] {
-                    out.u32(lpn).u32(object);
+                    out.u32(lpn.0).u32(object.0);
                 }
             }
             _ => {
@@ -462,7 +463,7 @@ impl HistoryRows {
                     let from_first = (from_first % rows) as u32;
                     if from_first < end.wrapping_sub(number) {
                         let (lpn, object, stamp) = history.entry(number.wrapping_add(from_first));
-                        out.u32(lpn).u32(object).u64(stamp);
+                        out.u32(lpn.0).u32(object.0).u64(stamp);
                     } else {
                         out.u32(0).u32(0).u64(0);
                     }

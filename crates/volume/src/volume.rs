@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{PAGE_BYTES, PageBytes};
-use flashlore_flash::Ppn;
+use flashlore_flash::{Lpn, Ppn};
 use flashlore_ftl::core::OpenBarrier;
 use flashlore_ftl::policies::delta::DeltaCounters;
 use flashlore_ftl::policies::delta::similar::SimilarOptions;
@@ -201,9 +201,9 @@ impl Volume {
         self.layer.core().flash().failure()
     }
 
-    pub(crate) fn check_range(&self, lpn: u32) -> Result<(), VolumeError> {
+    pub(crate) fn check_range(&self, lpn: Lpn) -> Result<(), VolumeError> {
         let exported = self.exported();
-        if lpn < exported {
+        if lpn < Lpn(exported) {
             Ok(())
         } else {
             Err(VolumeError::OutOfRange { lpn, exported })
@@ -214,7 +214,7 @@ impl Volume {
     ///
     /// # Errors
     /// Out of range, no space, or the store failed. Nothing has changed then.
-    pub fn write(&mut self, now: u64, lpn: u32, page: &PageBytes) -> Result<(), VolumeError> {
+    pub fn write(&mut self, now: u64, lpn: Lpn, page: &PageBytes) -> Result<(), VolumeError> {
         self.write_prepared(now, lpn, self.preparer().prepare(page))
     }
 
@@ -225,7 +225,7 @@ impl Volume {
     pub fn write_prepared(
         &mut self,
         now: u64,
-        lpn: u32,
+        lpn: Lpn,
         page: Prepared,
     ) -> Result<(), VolumeError> {
         self.check_range(lpn)?;
@@ -249,7 +249,7 @@ impl Volume {
     /// Out of range, or what waits to be programmed cannot be read any more.
     pub fn plan_encoding(
         &mut self,
-        lpn: u32,
+        lpn: Lpn,
         page: &Prepared,
     ) -> Result<EncodingPlan, VolumeError> {
         self.check_range(lpn)?;
@@ -259,7 +259,7 @@ impl Volume {
         Ok(EncodingPlan::new(planned, |ppn| nand.place_of(ppn)))
     }
 
-    fn unit(&self, lpn: u32, page: Prepared) -> StoredUnit {
+    fn unit(&self, lpn: Lpn, page: Prepared) -> StoredUnit {
         let record = Record {
             kind: Kind::Data,
             lpn,
@@ -273,13 +273,13 @@ impl Volume {
         }
     }
 
-    fn note(&mut self, lpn: u32, written: Written) -> Result<(), NandError> {
+    fn note(&mut self, lpn: Lpn, written: Written) -> Result<(), NandError> {
         let change = match written {
             Written::Nothing => return Ok(()),
             Written::Stored => None,
             Written::Shared { write_seq } => Some(Change::Share { lpn, write_seq }),
         };
-        self.tables.mapped.mark(lpn);
+        self.tables.mapped.mark(lpn.0);
         self.take_event(change)
     }
 
@@ -292,7 +292,7 @@ impl Volume {
     ///
     /// # Errors
     /// Out of range, or the stored page cannot be read any more.
-    pub fn read(&mut self, lpn: u32, page: &mut PageBytes) -> Result<(), VolumeError> {
+    pub fn read(&mut self, lpn: Lpn, page: &mut PageBytes) -> Result<(), VolumeError> {
         self.check_range(lpn)?;
         match self.layer.read(lpn) {
             Ok(Some(unit)) => *page = *unit.bytes,
@@ -319,7 +319,7 @@ impl Volume {
     ///
     /// # Errors
     /// Out of range, or a page that waits to be programmed cannot be read any more.
-    pub fn plan_read(&mut self, lpn: u32) -> Result<ReadPlan, VolumeError> {
+    pub fn plan_read(&mut self, lpn: Lpn) -> Result<ReadPlan, VolumeError> {
         self.check_range(lpn)?;
         let held = self.layer.plan(lpn);
         let held = held.map_err(|error| VolumeError::of(error, lpn))?;
@@ -331,12 +331,12 @@ impl Volume {
     ///
     /// # Errors
     /// Out of range, no space for the old version, or the store failed.
-    pub fn trim(&mut self, now: u64, lpn: u32) -> Result<(), VolumeError> {
+    pub fn trim(&mut self, now: u64, lpn: Lpn) -> Result<(), VolumeError> {
         self.check_range(lpn)?;
         self.begin_change(now)?;
         let held = self.layer.trim(lpn);
         if held.map_err(|error| VolumeError::of(error, lpn))? {
-            self.tables.mapped.mark(lpn);
+            self.tables.mapped.mark(lpn.0);
             self.take_event(Some(Change::Trim { lpn }))?;
         }
         Ok(())
@@ -349,9 +349,10 @@ impl Volume {
     pub fn flush(&mut self) -> Result<(), VolumeError> {
         self.layer.core().flash().writable()?;
         let reclaimed = self.layer.reclaim_empty();
-        reclaimed.map_err(|error| VolumeError::of(error, 0))?;
+        reclaimed.map_err(|error| VolumeError::of(error, Lpn(0)))?;
         let core = self.layer.core_mut();
-        core.barrier(0).map_err(|error| VolumeError::of(error, 0))
+        core.barrier(0)
+            .map_err(|error| VolumeError::of(error, Lpn(0)))
     }
 
     /// The first half of [`Volume::flush`]. The caller then syncs the medium, during which the volume may be used,
@@ -362,10 +363,10 @@ impl Volume {
     pub fn begin_flush(&mut self) -> Result<OpenFlush, VolumeError> {
         self.layer.core().flash().writable()?;
         let reclaimed = self.layer.reclaim_empty();
-        reclaimed.map_err(|error| VolumeError::of(error, 0))?;
+        reclaimed.map_err(|error| VolumeError::of(error, Lpn(0)))?;
         let core = self.layer.core_mut();
         let settling = core.begin_barrier(0);
-        let settling = settling.map_err(|error| VolumeError::of(error, 0))?;
+        let settling = settling.map_err(|error| VolumeError::of(error, Lpn(0)))?;
         let barrier = core.flash_mut().begin_barrier()?;
         Ok(OpenFlush { settling, barrier })
     }
@@ -463,7 +464,7 @@ impl Volume {
     pub fn collect_step(&mut self) -> Result<bool, VolumeError> {
         self.layer.core().flash().writable()?;
         let stepped = self.layer.collect_step();
-        stepped.map_err(|error| VolumeError::of(error, 0))
+        stepped.map_err(|error| VolumeError::of(error, Lpn(0)))
     }
 
     /// Gives the space of up to so many free blocks back to the medium, beyond those that are kept; whether there
@@ -515,10 +516,10 @@ impl Volume {
     fn gather(&mut self) -> Result<(), VolumeError> {
         self.layer.core().flash().writable()?;
         let packed = self.layer.flush_packs();
-        packed.map_err(|error| VolumeError::of(error, 0))?;
+        packed.map_err(|error| VolumeError::of(error, Lpn(0)))?;
         let core = self.layer.core_mut();
         let flushed = core.flush_all(0);
-        flushed.map_err(|error| VolumeError::of(error, 0))
+        flushed.map_err(|error| VolumeError::of(error, Lpn(0)))
     }
 
     /// Ends the use of a volume with a checkpoint; last of all its superblock says that nobody uses it.
@@ -595,7 +596,7 @@ impl Volume {
     }
 
     /// How a page is stored; nothing if nothing was written there, or it does not exist.
-    pub fn stored_as(&self, lpn: u32) -> Option<StoredAs> {
+    pub fn stored_as(&self, lpn: Lpn) -> Option<StoredAs> {
         self.layer.stored_as(lpn)
     }
 
@@ -618,7 +619,7 @@ impl Volume {
     }
 
     /// Where a page lies.
-    pub fn location(&self, lpn: u32) -> Option<Ppn> {
+    pub fn location(&self, lpn: Lpn) -> Option<Ppn> {
         self.layer.location(lpn)
     }
 }

@@ -2,6 +2,7 @@
 //! plan is by then.
 
 use crate::support;
+use flashlore_flash::Lpn;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -83,23 +84,26 @@ fn run(id: &Identity, seed: u64) -> u32 {
         let lpn = draw.below(PAGES);
         let bytes = page(&mut draw);
         let mut prepared = preparer.prepare(&bytes);
-        let plan = ahead.volume.plan_encoding(lpn, &prepared).unwrap();
+        let plan = ahead.volume.plan_encoding(Lpn(lpn), &prepared).unwrap();
         encoded += u32::from(!plan.is_nothing());
         planned.push_back((lpn, bytes, plan));
         if planned.len() as u32 > draw.below(8) {
             let (lpn, bytes, plan) = planned.pop_front().unwrap();
             prepared = preparer.prepare(&bytes);
             reader.encode(&mut codec, &plan, &mut prepared);
-            plain.volume.write(now, lpn, &bytes).unwrap();
-            ahead.volume.write_prepared(now, lpn, prepared).unwrap();
+            plain.volume.write(now, Lpn(lpn), &bytes).unwrap();
+            ahead
+                .volume
+                .write_prepared(now, Lpn(lpn), prepared)
+                .unwrap();
             let mut found = [0; PAGE_BYTES];
-            ahead.volume.read(lpn, &mut found).unwrap();
+            ahead.volume.read(Lpn(lpn), &mut found).unwrap();
             assert!(found == bytes, "{id:?}: page {lpn} at {now}");
         }
         let other = draw.below(PAGES);
         for volume in [&mut plain.volume, &mut ahead.volume] {
             match now % 50 {
-                20 => volume.trim(now, other).unwrap(),
+                20 => volume.trim(now, Lpn(other)).unwrap(),
                 30 => volume.flush().unwrap(),
                 _ => {}
             }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use flashlore_content::PAGE_BYTES;
-use flashlore_flash::{PageId, Ppn};
+use flashlore_flash::{Lpn, PageId, Ppn};
 use flashlore_medium::{Medium, MediumError, MemoryMedium, SECTOR};
 use flashlore_volume::format::journal::{ENTRY_BYTES, HEADER_BYTES};
 use flashlore_volume::format::packed::{self, FRONT_BYTES, HEAD_BYTES};
@@ -273,7 +273,7 @@ fn units(
     let copy = Arc::new(MemoryMedium::from_bytes(bytes.clone()));
     let (volume, _) = Volume::open(Arc::clone(&copy)).unwrap();
     let live: Vec<Ppn> = (0..SHAPE.exported)
-        .filter_map(|lpn| volume.location(lpn))
+        .filter_map(|lpn| volume.location(Lpn(lpn)))
         .collect();
     let pages = SHAPE.blocks * SHAPE.pages_per_block;
     for ppn in (0..pages * units_per_page).map(Ppn) {
@@ -357,7 +357,7 @@ impl Case {
             Ok((mut volume, _)) => {
                 let mut errors = 0;
                 for (lpn, &value) in self.expected.iter().enumerate() {
-                    match read(&mut volume, lpn as u32) {
+                    match read(&mut volume, Lpn(lpn as u32)) {
                         Ok(found) => assert_eq!(found, value, "{}: page {lpn}", place()),
                         Err(VolumeError::Unreadable { .. }) => errors += 1,
                         Err(other) => panic!("{}: page {lpn}: {other}", place()),
@@ -368,7 +368,7 @@ impl Case {
                     .unwrap_or_else(|e| panic!("{}: {e}", place()));
                 if let Duty::ReportedOrElsewhere(unit) = part.duty {
                     let lies = |lpn| volume.location(lpn) == Some(unit);
-                    elsewhere = !(0..SHAPE.exported).any(lies);
+                    elsewhere = !(0..SHAPE.exported).map(Lpn).any(lies);
                 }
                 outcome.unreadable += u64::from(errors > 0);
                 outcome.unharmed += u64::from(errors == 0);

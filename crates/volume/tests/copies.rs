@@ -1,5 +1,6 @@
 //! Copies of a volume's file that are made while it is written: what of them can be read is of one instant.
 
+use flashlore_flash::Lpn;
 use std::sync::Arc;
 
 use flashlore_medium::{Medium, MemoryMedium};
@@ -80,7 +81,7 @@ fn copied(draw: &mut Draw, id: &Identity, writes_a_chunk: u32) -> (Vec<u8>, Log)
     let mut write = |draw: &mut Draw, volume: &mut Volume| {
         number += 1;
         let lpn = draw.below(id.exported);
-        match volume.write(u64::from(number), lpn, &page(number)) {
+        match volume.write(u64::from(number), Lpn(lpn), &page(number)) {
             Ok(()) => log.0[lpn as usize].push(number),
             Err(VolumeError::NoSpace { .. }) => return,
             Err(error) => panic!("{error}"),
@@ -113,7 +114,7 @@ fn judged(copy: Vec<u8>, log: &Log) -> Copied {
         "a copy passes for a volume that was closed"
     );
     let all = 0..volume.exported();
-    let contents: Vec<Option<u32>> = all.map(|lpn| read(&mut volume, lpn).ok()).collect();
+    let contents: Vec<Option<u32>> = all.map(|lpn| read(&mut volume, Lpn(lpn)).ok()).collect();
     match log.is_instant(&contents) {
         false => Copied::Torn,
         true if contents.contains(&None) => Copied::Damaged,
@@ -131,11 +132,11 @@ fn a_volume_that_was_not_closed_says_so() {
         let open = || Volume::open(Arc::clone(&medium)).unwrap();
         let (mut volume, recovery) = open();
         assert!(recovery.closed);
-        volume.write(7, 3, &page(9)).unwrap();
+        volume.write(7, Lpn(3), &page(9)).unwrap();
         volume.close().unwrap();
         let (mut volume, recovery) = open();
         assert!(recovery.closed);
-        volume.write(8, 3, &page(10)).unwrap();
+        volume.write(8, Lpn(3), &page(10)).unwrap();
         volume.flush().unwrap();
         drop(volume);
         let (volume, recovery) = open();

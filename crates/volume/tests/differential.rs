@@ -9,8 +9,7 @@ use std::sync::Arc;
 use flashlore_content::{Digest, NoCensus, PageBytes};
 use flashlore_flash::faults::{Faulty, Odds};
 use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::{Cause, Ppn, Tag, When};
-use flashlore_ftl::mapping::objects::NO_OBJECT;
+use flashlore_flash::{Cause, Lpn, ObjectId, Ppn, Tag, When};
 use flashlore_ftl::{ContentFtl, Counters, PlainFtl};
 use flashlore_medium::MemoryMedium;
 use flashlore_volume::format::areas::geometry;
@@ -41,7 +40,7 @@ impl Twin {
         }
     }
 
-    fn write(&mut self, lpn: u32, content: Digest) {
+    fn write(&mut self, lpn: Lpn, content: Digest) {
         match self {
             Twin::Plain(ftl) => {
                 ftl.write(When::now(0), lpn, content, Tag::NONE).unwrap();
@@ -57,7 +56,7 @@ impl Twin {
         }
     }
 
-    fn trim(&mut self, lpn: u32) {
+    fn trim(&mut self, lpn: Lpn) {
         match self {
             Twin::Plain(ftl) => ftl.trim(lpn).unwrap(),
             Twin::Dedup(ftl) => ftl.trim(lpn).unwrap(),
@@ -91,18 +90,18 @@ impl Twin {
         }
     }
 
-    fn read(&mut self, lpn: u32) -> Option<Digest> {
+    fn read(&mut self, lpn: Lpn) -> Option<Digest> {
         match self {
             Twin::Plain(ftl) => ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap().0,
             Twin::Dedup(ftl) => ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap().0,
         }
     }
 
-    fn location(&self, lpn: u32) -> Option<Ppn> {
+    fn location(&self, lpn: Lpn) -> Option<Ppn> {
         match self {
             Twin::Plain(ftl) => Some(ftl.map().get(lpn)).filter(|ppn| ppn.is_some()),
             Twin::Dedup(ftl) => {
-                let object = Some(ftl.objects().get(lpn)).filter(|&o| o != NO_OBJECT);
+                let object = Some(ftl.objects().get(lpn)).filter(|&o| o != ObjectId::NONE);
                 object.map(|o| ftl.objects().at(o))
             }
         }
@@ -141,7 +140,7 @@ impl Pair {
         }
     }
 
-    fn write(&mut self, lpn: u32, bytes: &PageBytes) {
+    fn write(&mut self, lpn: Lpn, bytes: &PageBytes) {
         let content = self.volume.identity().key.digest(bytes);
         self.twin.keep_pace();
         match self.volume.write(7, lpn, bytes) {
@@ -173,7 +172,7 @@ impl Pair {
     fn compare(&self, at: usize) {
         let name = &self.name;
         for lpn in 0..self.volume.exported() {
-            let (here, there) = (self.volume.location(lpn), self.twin.location(lpn));
+            let (here, there) = (self.volume.location(Lpn(lpn)), self.twin.location(Lpn(lpn)));
             assert_eq!(here, there, "{name}, step {at}: place of page {lpn}");
         }
         let counters = self.volume.counters();
@@ -187,8 +186,8 @@ impl Pair {
     fn compare_contents(&mut self) {
         for lpn in 0..self.volume.exported() {
             let mut bytes = [1; 4096];
-            self.volume.read(lpn, &mut bytes).unwrap();
-            let expected = match self.twin.read(lpn) {
+            self.volume.read(Lpn(lpn), &mut bytes).unwrap();
+            let expected = match self.twin.read(Lpn(lpn)) {
                 Some(content) => content,
                 None => self.volume.identity().key.digest(&page(0)),
             };
@@ -306,11 +305,20 @@ fn pages_with_equal_tags_are_told_apart_by_both() {
         let (kind, lpn) = (draw.below(100), draw.below(shape.exported));
         let (a, b) = COLLIDING[draw.below(6) as usize];
         let step = match kind {
-            0..5 => Step::Trim { lpn },
+            0..5 => Step::Trim { lpn: Lpn(lpn) },
             5..10 => Step::Flush,
-            10..40 => Step::Write { lpn, value: b },
-            40..80 => Step::Write { lpn, value: a },
-            _ => Step::Write { lpn, value: at },
+            10..40 => Step::Write {
+                lpn: Lpn(lpn),
+                value: b,
+            },
+            40..80 => Step::Write {
+                lpn: Lpn(lpn),
+                value: a,
+            },
+            _ => Step::Write {
+                lpn: Lpn(lpn),
+                value: at,
+            },
         };
         pair.run(step);
         pair.compare(at as usize);

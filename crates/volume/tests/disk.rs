@@ -1,6 +1,7 @@
 //! A volume as a block device: bytes, threads, filters.
 
 use crate::support;
+use flashlore_flash::Lpn;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -370,7 +371,7 @@ fn what_threads_flushed_survives_a_power_cut() {
                 for lpn in 0..PAGES {
                     let Survived { written, flushed } = threads[(lpn % THREADS) as usize][&lpn];
                     let mut bytes = [0; PAGE_BYTES];
-                    volume.read(lpn, &mut bytes).unwrap();
+                    volume.read(Lpn(lpn), &mut bytes).unwrap();
                     let found = value_of(&bytes).expect("a page that was written");
                     let allowed = flushed..=written;
                     assert!(

@@ -6,14 +6,16 @@ use crate::support;
 use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, PageBytes};
-use flashlore_flash::Ppn;
+use flashlore_flash::{Lpn, Ppn};
 use flashlore_medium::{
     CrashMedium, Failure, Faults, FaultyMedium, Medium, MemoryMedium, Operation, Style, When,
     WriteFault,
 };
 use flashlore_volume::format::Areas;
 use flashlore_volume::nand::NandError;
-use flashlore_volume::{Encoding, Identity, Policy, Volume, VolumeError, bytes_needed, create};
+use flashlore_volume::{
+    Encoding, Finding, Identity, Policy, Volume, VolumeError, bytes_needed, create,
+};
 use support::{
     Contents, Draw, Mix, POLICIES, Shape, Step, after, contents, history, page, read, step,
 };
@@ -98,8 +100,11 @@ fn is_read_only(result: Result<(), VolumeError>) -> bool {
 fn stays_read_only(volume: &mut Volume, life: &Life, name: &str) {
     for round in 0..2 {
         assert!(is_read_only(volume.flush()), "{name}: flushed");
-        assert!(is_read_only(volume.write(1, 0, &page(99))), "{name}: wrote");
-        assert!(is_read_only(volume.trim(0, 1)), "{name}: trimmed");
+        assert!(
+            is_read_only(volume.write(1, Lpn(0), &page(99))),
+            "{name}: wrote"
+        );
+        assert!(is_read_only(volume.trim(0, Lpn(1))), "{name}: trimmed");
         assert!(
             is_read_only(volume.checkpoint()),
             "{name}: checkpoint {round}"
@@ -262,7 +267,7 @@ impl Filled {
         let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
         let expected: Contents = (0..id.exported).map(|lpn| 1 + lpn % values).collect();
         for (lpn, &value) in (0..).zip(&expected) {
-            volume.write(1, lpn, &page(value)).unwrap();
+            volume.write(1, Lpn(lpn), &page(value)).unwrap();
         }
         volume.flush().unwrap();
         Filled {
@@ -284,10 +289,10 @@ impl Filled {
     }
 
     /// The addresses that lie on the same unit.
-    fn sharers(&self, lpn: u32) -> Vec<u32> {
+    fn sharers(&self, lpn: Lpn) -> Vec<u32> {
         let at = self.volume.location(lpn);
         (0..self.id.exported)
-            .filter(|&l| self.volume.location(l) == at)
+            .filter(|&l| self.volume.location(Lpn(l)) == at)
             .collect()
     }
 
@@ -314,7 +319,7 @@ impl Filled {
     fn elsewhere(&self, unit: Ppn) -> Vec<Ppn> {
         let per_block = self.id.pages_per_block * self.id.units_per_page;
         let mut taken = std::collections::BTreeMap::<u32, Vec<Ppn>>::new();
-        for ppn in (0..self.id.exported).filter_map(|lpn| self.volume.location(lpn)) {
+        for ppn in (0..self.id.exported).filter_map(|lpn| self.volume.location(Lpn(lpn))) {
             let of_block = taken.entry(ppn.0 / per_block).or_default();
             if of_block.len() < 2 && !of_block.contains(&ppn) {
                 of_block.push(ppn);
@@ -334,8 +339,8 @@ impl Filled {
 
     /// The addresses that lie on these units.
     fn on(&self, units: &[Ppn]) -> Vec<u32> {
-        let at = |lpn: &u32| self.volume.location(*lpn);
-        let lies = |lpn: &u32| at(lpn).is_some_and(|at| units.contains(&at));
+        let at = |lpn: u32| self.volume.location(Lpn(lpn));
+        let lies = |&lpn: &u32| at(lpn).is_some_and(|at| units.contains(&at));
         (0..self.id.exported).filter(lies).collect()
     }
 
@@ -347,13 +352,13 @@ impl Filled {
     fn expect_bad(&mut self, bad: &[u32], name: &str) {
         self.volume.check().unwrap();
         for lpn in 0..self.id.exported {
-            match read(&mut self.volume, lpn) {
+            match read(&mut self.volume, Lpn(lpn)) {
                 Ok(value) => {
                     assert!(!bad.contains(&lpn), "{name}: page {lpn} reads as {value}");
                     assert_eq!(value, self.expected[lpn as usize], "{name}: page {lpn}");
                 }
                 Err(VolumeError::Unreadable { lpn: named, source }) => {
-                    assert_eq!(named, lpn, "{name}");
+                    assert_eq!(named, Lpn(lpn), "{name}");
                     assert!(
                         bad.contains(&lpn),
                         "{name}: page {lpn} cannot be read: {source}"
@@ -368,7 +373,7 @@ impl Filled {
     fn collect_all(&mut self, spared: &[u32], moving: u32, unit: Ppn, name: &str) {
         for seed in 0..400 {
             self.overwrite(spared, seed);
-            if self.volume.location(moving) != Some(unit) {
+            if self.volume.location(Lpn(moving)) != Some(unit) {
                 return;
             }
         }
@@ -384,7 +389,7 @@ impl Filled {
         for n in 0..50 {
             let lpn = others[draw.below(others.len() as u32) as usize];
             let value = 1000 + 50 * seed as u32 + n;
-            self.volume.write(2, lpn, &page(value)).unwrap();
+            self.volume.write(2, Lpn(lpn), &page(value)).unwrap();
             self.expected[lpn as usize] = value;
         }
         // A copy is programmed with the rest of its victim at the latest.
@@ -394,10 +399,12 @@ impl Filled {
 }
 
 fn findings_name(volume: &mut Volume, addresses: &[u32]) -> bool {
-    volume
-        .take_findings()
-        .iter()
-        .any(|f| f.addresses == addresses)
+    let findings = volume.take_findings();
+    findings.iter().any(|f| addresses_of(f) == addresses)
+}
+
+fn addresses_of(finding: &Finding) -> Vec<u32> {
+    finding.addresses.iter().map(|lpn| lpn.0).collect()
 }
 
 #[test]
@@ -410,8 +417,8 @@ fn what_cannot_be_read_affects_its_addresses_alone_and_never_heals_by_copying() 
                 if checkpoint {
                     filled.volume.checkpoint().unwrap();
                 }
-                let unit = filled.volume.location(lpn).unwrap();
-                let bad = filled.sharers(lpn);
+                let unit = filled.volume.location(Lpn(lpn)).unwrap();
+                let bad = filled.sharers(Lpn(lpn));
                 filled.spoil(unit);
                 filled.expect_bad(&bad, &name);
                 assert!(
@@ -436,7 +443,7 @@ fn what_cannot_be_read_affects_its_addresses_alone_and_never_heals_by_copying() 
                 filled.expect_bad(&bad, &format!("{name}, reopened"));
                 // New content heals the addresses.
                 for &lpn in &bad {
-                    filled.volume.write(3, lpn, &page(7)).unwrap();
+                    filled.volume.write(3, Lpn(lpn), &page(7)).unwrap();
                     filled.expected[lpn as usize] = 7;
                 }
                 filled.reopen(checkpoint);
@@ -450,8 +457,8 @@ fn what_cannot_be_read_affects_its_addresses_alone_and_never_heals_by_copying() 
 fn a_scrub_finds_what_cannot_be_read() {
     for policy in POLICIES {
         let mut filled = Filled::new(policy, SHAPE, 20);
-        let bad = filled.sharers(3);
-        filled.spoil(filled.volume.location(3).unwrap());
+        let bad = filled.sharers(Lpn(3));
+        filled.spoil(filled.volume.location(Lpn(3)).unwrap());
         // What is known already is told again.
         for round in 0..2 {
             let (mut next, mut steps, mut told) = (Some(0), 0, Vec::new());
@@ -462,7 +469,7 @@ fn a_scrub_finds_what_cannot_be_read() {
             }
             assert!(steps > 1, "{policy:?}");
             assert_eq!(told.len(), 1, "{policy:?}, {round}");
-            assert_eq!(told[0].addresses, bad, "{policy:?}, {round}");
+            assert_eq!(addresses_of(&told[0]), bad, "{policy:?}, {round}");
             let findings = filled.volume.take_findings();
             assert_eq!(findings, told[round..], "{policy:?}, {round}");
         }
@@ -473,18 +480,18 @@ fn a_scrub_finds_what_cannot_be_read() {
 fn a_finding_ends_when_its_page_can_be_read_and_comes_again_when_it_cannot() {
     for policy in POLICIES {
         let mut filled = Filled::new(policy, SHAPE, 20);
-        let bad = filled.sharers(3);
-        let at = filled.areas.unit(filled.volume.location(3).unwrap());
+        let bad = filled.sharers(Lpn(3));
+        let at = filled.areas.unit(filled.volume.location(Lpn(3)).unwrap());
         let faults = Faults {
             unreadable: std::iter::once(at..at + 512).collect(),
             ..Faults::default()
         };
         for round in 0..2 {
             filled.medium.set_faults(faults.clone());
-            assert!(read(&mut filled.volume, 3).is_err(), "{policy:?}");
+            assert!(read(&mut filled.volume, Lpn(3)).is_err(), "{policy:?}");
             let findings = filled.volume.take_findings();
             assert_eq!(findings.len(), 1, "{policy:?}, {round}");
-            assert_eq!(findings[0].addresses, bad, "{policy:?}, {round}");
+            assert_eq!(addresses_of(&findings[0]), bad, "{policy:?}, {round}");
             let still = filled.volume.still_found(&findings[0]);
             assert_eq!(still.as_ref(), Some(&findings[0]), "{policy:?}, {round}");
             filled.heal();
@@ -494,7 +501,7 @@ fn a_finding_ends_when_its_page_can_be_read_and_comes_again_when_it_cannot() {
     }
 }
 
-fn read_any(volume: &mut Volume, lpn: u32) -> bool {
+fn read_any(volume: &mut Volume, lpn: Lpn) -> bool {
     volume.read(lpn, &mut [0; PAGE_BYTES]).is_ok()
 }
 
@@ -520,7 +527,7 @@ fn a_finding_about_a_lost_value_ends_for_a_page_that_is_written_again() {
     };
     let mut filled = Filled::with(Identity { exported: 94, ..id }, 94, of);
     filled.volume.checkpoint().unwrap();
-    let unit = filled.volume.location(1).unwrap();
+    let unit = filled.volume.location(Lpn(1)).unwrap();
     filled.rot(&[unit]);
     // Of each packed page a value or two stay, so that it is packed anew with others.
     let mut spared = filled.corner(unit);
@@ -531,11 +538,11 @@ fn a_finding_about_a_lost_value_ends_for_a_page_that_is_written_again() {
         let findings = filled.volume.scrub(0, u32::MAX).unreadable;
         findings.into_iter().find_map(|lost| {
             lost.addresses.first()?;
-            let unit = Some(Ppn(lost.unit));
-            let beside = |&lpn: &u32| {
+            let unit = Some(lost.unit);
+            let beside = |&lpn: &Lpn| {
                 filled.volume.location(lpn) == unit && read_any(&mut filled.volume, lpn)
             };
-            let good = [13, 15].into_iter().find(beside)?;
+            let good = [Lpn(13), Lpn(15)].into_iter().find(beside)?;
             Some((lost, good))
         })
     });
@@ -544,8 +551,8 @@ fn a_finding_about_a_lost_value_ends_for_a_page_that_is_written_again() {
     let page = lost.addresses[0];
     let mut volume = filled.volume;
     assert_eq!(volume.still_found(lost).as_ref(), Some(lost));
-    volume.write(4, page, &compressible(good + 1)).unwrap();
-    assert_eq!(volume.location(page), Some(Ppn(lost.unit)));
+    volume.write(4, page, &compressible(good.0 + 1)).unwrap();
+    assert_eq!(volume.location(page), Some(lost.unit));
     let still = volume
         .still_found(lost)
         .map_or(vec![], |still| still.addresses);
@@ -558,8 +565,8 @@ fn a_finding_about_a_lost_value_ends_for_a_page_that_is_written_again() {
 fn a_page_that_rotted_before_a_recovery_costs_its_addresses_alone() {
     for policy in POLICIES {
         let mut filled = Filled::new(policy, SHAPE, 20);
-        let bad = filled.sharers(5);
-        filled.spoil(filled.volume.location(5).unwrap());
+        let bad = filled.sharers(Lpn(5));
+        filled.spoil(filled.volume.location(Lpn(5)).unwrap());
         filled.volume.flush().unwrap();
         let opened = Volume::open(Arc::clone(&filled.medium));
         let Err(VolumeError::Medium(error)) = opened else {
@@ -585,8 +592,8 @@ fn content_that_rotted_is_not_shared_and_is_repaired_by_the_next_equal_write() {
                 if checkpoint {
                     filled.volume.checkpoint().unwrap();
                 }
-                let unit = filled.volume.location(4).unwrap();
-                let bad = filled.sharers(4);
+                let unit = filled.volume.location(Lpn(4)).unwrap();
+                let bad = filled.sharers(Lpn(4));
                 assert_eq!(bad, [4, 14, 24]);
                 let at = filled.areas.unit(unit) + 77;
                 filled.medium.inner().flip(at, 3).unwrap();
@@ -594,17 +601,17 @@ fn content_that_rotted_is_not_shared_and_is_repaired_by_the_next_equal_write() {
                     filled.expect_bad(&bad, &name);
                 }
                 let value = filled.expected[4];
-                filled.volume.write(5, 9, &page(value)).unwrap();
+                filled.volume.write(5, Lpn(9), &page(value)).unwrap();
                 filled.expected[9] = value;
                 assert_eq!(
-                    read(&mut filled.volume, 9).unwrap(),
+                    read(&mut filled.volume, Lpn(9)).unwrap(),
                     value,
                     "{name}: shared"
                 );
                 filled.expect_bad(&[], &name);
                 filled.reopen(checkpoint);
                 filled.expect_bad(&[], &format!("{name}, reopened"));
-                filled.collect_all(&[9], 9, filled.volume.location(9).unwrap(), &name);
+                filled.collect_all(&[9], 9, filled.volume.location(Lpn(9)).unwrap(), &name);
                 filled.expect_bad(&[], &format!("{name}, copied"));
             }
         }
@@ -616,8 +623,8 @@ fn content_that_rotted_is_not_shared_and_is_repaired_by_the_next_equal_write() {
 fn rewriting_rotten_content_repairs_it() {
     for policy in POLICIES {
         let mut filled = Filled::new(policy, SHAPE, 10);
-        let unit = filled.volume.location(4).unwrap();
-        let bad = filled.sharers(4);
+        let unit = filled.volume.location(Lpn(4)).unwrap();
+        let bad = filled.sharers(Lpn(4));
         filled
             .medium
             .inner()
@@ -627,7 +634,7 @@ fn rewriting_rotten_content_repairs_it() {
         for &lpn in &bad {
             filled
                 .volume
-                .write(5, lpn, &page(filled.expected[4]))
+                .write(5, Lpn(lpn), &page(filled.expected[4]))
                 .unwrap();
         }
         filled.expect_bad(&[], &format!("{policy:?}"));
@@ -643,7 +650,7 @@ fn lost_content_is_not_shared_after_an_opening() {
         for checkpoint in [false, true] {
             let name = format!("{policy:?}, checkpoint {checkpoint}");
             let mut filled = Filled::new(policy, TIGHT, 100);
-            let unit = filled.volume.location(5).unwrap();
+            let unit = filled.volume.location(Lpn(5)).unwrap();
             let value = filled.expected[5];
             filled.spoil(unit);
             let bad = filled.corner(unit);
@@ -651,7 +658,7 @@ fn lost_content_is_not_shared_after_an_opening() {
             filled.heal();
             filled.reopen(checkpoint);
             let good = (0..TIGHT.exported).find(|l| !bad.contains(l)).unwrap();
-            filled.volume.write(9, good, &page(value)).unwrap();
+            filled.volume.write(9, Lpn(good), &page(value)).unwrap();
             filled.expected[good as usize] = value;
             filled.expect_bad(&bad, &name);
             filled.reopen(checkpoint);
@@ -669,13 +676,13 @@ fn a_page_that_was_never_written_is_not_taken_for_what_lay_there_before() {
         let mut draw = Draw::new(3);
         for n in 0..1500 {
             let lpn = draw.below(TIGHT.exported);
-            filled.volume.write(2, lpn, &page(500 + n)).unwrap();
+            filled.volume.write(2, Lpn(lpn), &page(500 + n)).unwrap();
             filled.expected[lpn as usize] = 500 + n;
         }
         filled.volume.checkpoint().unwrap();
         let stride = filled.areas.page_stride as usize;
         for victim in 0..TIGHT.exported {
-            let unit = filled.volume.location(victim).unwrap();
+            let unit = filled.volume.location(Lpn(victim)).unwrap();
             let page_number = flashlore_flash::PageId(unit.0 / TIGHT.units_per_page);
             let at = filled.areas.page(page_number);
             let mut now = vec![0; stride];
@@ -684,14 +691,14 @@ fn a_page_that_was_never_written_is_not_taken_for_what_lay_there_before() {
                 .medium
                 .write(at, &old[at as usize..][..stride])
                 .unwrap();
-            let result = read(&mut filled.volume, victim);
+            let result = read(&mut filled.volume, Lpn(victim));
             assert!(
                 result.is_err(),
                 "{policy:?}: page {victim} reads as {result:?}"
             );
             if victim % 7 == 0 {
                 let on_page = |l: &u32| {
-                    let there = filled.volume.location(*l).unwrap();
+                    let there = filled.volume.location(Lpn(*l)).unwrap();
                     there.0 / TIGHT.units_per_page == page_number.0
                 };
                 let bad: Vec<u32> = (0..TIGHT.exported).filter(on_page).collect();
@@ -701,7 +708,7 @@ fn a_page_that_was_never_written_is_not_taken_for_what_lay_there_before() {
                 }
                 filled.expect_bad(&bad, &name);
                 for &lpn in &bad {
-                    filled.volume.write(2, lpn, &page(900 + lpn)).unwrap();
+                    filled.volume.write(2, Lpn(lpn), &page(900 + lpn)).unwrap();
                     filled.expected[lpn as usize] = 900 + lpn;
                 }
                 filled.volume.checkpoint().unwrap();
@@ -765,34 +772,34 @@ fn a_full_volume_refuses_new_pages_and_goes_on() {
         let most = volume.status().most as u32;
         assert!(most < THIN.exported);
         for lpn in 0..most {
-            volume.write(1, lpn, &page(lpn + 1)).unwrap();
+            volume.write(1, Lpn(lpn), &page(lpn + 1)).unwrap();
         }
         let mut expected = contents(&mut volume);
         let locations =
-            |v: &Volume| -> Vec<_> { (0..THIN.exported).map(|l| v.location(l)).collect() };
+            |v: &Volume| -> Vec<_> { (0..THIN.exported).map(|l| v.location(Lpn(l))).collect() };
         let before = (locations(&volume), volume.status());
-        let error = volume.write(2, most, &page(5000)).unwrap_err();
+        let error = volume.write(2, Lpn(most), &page(5000)).unwrap_err();
         assert!(matches!(error, VolumeError::NoSpace { .. }), "{error}");
         assert_eq!((locations(&volume), volume.status()), before);
         volume.flush().unwrap();
         for n in 0..500 {
             let lpn = n * 7 % most;
-            volume.write(3, lpn, &page(6000 + n)).unwrap();
+            volume.write(3, Lpn(lpn), &page(6000 + n)).unwrap();
             expected[lpn as usize] = 6000 + n;
         }
         if policy != Policy::Plain {
-            volume.write(3, most, &page(expected[3])).unwrap();
+            volume.write(3, Lpn(most), &page(expected[3])).unwrap();
             expected[most as usize] = expected[3];
             // What is shared gives no page up.
-            assert!(volume.write(3, most, &page(9000)).is_err());
-            volume.trim(0, most).unwrap();
+            assert!(volume.write(3, Lpn(most), &page(9000)).is_err());
+            volume.trim(0, Lpn(most)).unwrap();
             expected[most as usize] = 0;
         }
-        volume.trim(0, 5).unwrap();
+        volume.trim(0, Lpn(5)).unwrap();
         expected[5] = 0;
-        volume.write(4, most, &page(8000)).unwrap();
+        volume.write(4, Lpn(most), &page(8000)).unwrap();
         expected[most as usize] = 8000;
-        assert!(volume.write(4, 5, &page(8001)).is_err());
+        assert!(volume.write(4, Lpn(5), &page(8001)).is_err());
         volume.check().unwrap();
         assert_eq!(contents(&mut volume), expected);
     }
@@ -881,7 +888,7 @@ fn at_the_brink(id: &Identity, seed: u64, name: &str) -> (u64, u64, u64) {
             let lpn = draw.below(id.exported);
             if expected[lpn as usize] != 0 {
                 // Same content: whatever survives, the contents are these.
-                let written = volume.write(9, lpn, &page(expected[lpn as usize]));
+                let written = volume.write(9, Lpn(lpn), &page(expected[lpn as usize]));
                 let full = matches!(written, Err(VolumeError::NoSpace { .. }));
                 assert!(full || written.is_ok(), "{name}: {written:?}");
             }
@@ -908,12 +915,12 @@ fn a_small_journal_holds_any_number_of_events() {
             let medium = Arc::new(MemoryMedium::from_bytes(fresh(&id)));
             let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
             for n in 0..flushes {
-                volume.write(1, n, &page(1)).unwrap();
+                volume.write(1, Lpn(n), &page(1)).unwrap();
                 volume.flush().unwrap();
             }
             for round in 0..3 {
                 for lpn in 0..3000 {
-                    let written = volume.write(1, lpn, &page(1 + round));
+                    let written = volume.write(1, Lpn(lpn), &page(1 + round));
                     written.unwrap_or_else(|e| panic!("{flushes} flushes, round {round}: {e}"));
                 }
             }

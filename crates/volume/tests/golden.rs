@@ -5,6 +5,7 @@
 //! `FLASHLORE_WRITE_GOLDEN=1 cargo test -p flashlore-volume --test all golden`, which is needed only
 //! together with a new version number: the image of a version never changes.
 
+use flashlore_flash::Lpn;
 use std::path::PathBuf;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
@@ -71,15 +72,19 @@ fn page(value: u32) -> PageBytes {
 }
 
 /// What the checkpoint of the image holds: one page in five is the same.
-fn before(lpn: u32) -> u32 {
-    if lpn.is_multiple_of(5) { 7 } else { 100 + lpn }
+fn before(lpn: Lpn) -> u32 {
+    if lpn.0.is_multiple_of(5) {
+        7
+    } else {
+        100 + lpn.0
+    }
 }
 
 /// What the image holds: some of it in the checkpoint, some in pages and journal after it.
-fn expected_at(lpn: u32) -> u32 {
-    match lpn {
+fn expected_at(lpn: Lpn) -> u32 {
+    match lpn.0 {
         3 | 40.. => 0,
-        30..40 => 1000 + lpn,
+        30..40 => 1000 + lpn.0,
         4 => 7,
         _ => before(lpn),
     }
@@ -92,7 +97,11 @@ fn write(kind: Kind) -> Vec<u8> {
     let (mut volume, _) = Volume::open(std::sync::Arc::clone(&medium)).unwrap();
     for lpn in 0..40 {
         volume
-            .write(id.created + u64::from(lpn), lpn, &page(before(lpn)))
+            .write(
+                id.created + u64::from(lpn),
+                Lpn(lpn),
+                &page(before(Lpn(lpn))),
+            )
             .unwrap();
     }
     volume.close().unwrap();
@@ -103,13 +112,15 @@ fn write(kind: Kind) -> Vec<u8> {
         assert_eq!(kept, instant);
     }
     for lpn in 30..40 {
-        volume.write(id.created, lpn, &page(1000 + lpn)).unwrap();
+        volume
+            .write(id.created, Lpn(lpn), &page(1000 + lpn))
+            .unwrap();
     }
-    volume.trim(0, 3).unwrap();
-    volume.write(id.created, 4, &page(7)).unwrap();
+    volume.trim(0, Lpn(3)).unwrap();
+    volume.write(id.created, Lpn(4), &page(7)).unwrap();
     if kind == Kind::Everything {
         volume.mark(0, "silver").unwrap();
-        volume.purge(0, 38..39).unwrap();
+        volume.purge(0, Lpn(38)..Lpn(39)).unwrap();
     }
     volume.flush().unwrap();
     drop(volume);
@@ -134,7 +145,7 @@ fn expect_snapshot(volume: &mut Volume) {
     let instant = identity(Kind::Everything).created + SNAPSHOT;
     assert_eq!(status.snapshots, [instant]);
     let purged = volume.missing_at(instant).unwrap();
-    for lpn in (0..40).filter(|lpn| !purged.contains(lpn)) {
+    for lpn in (0..40).map(Lpn).filter(|lpn| !purged.contains(lpn)) {
         let mut found = [1; PAGE_BYTES];
         volume.read_at(instant, lpn, &mut found).unwrap();
         assert_eq!(found, page(before(lpn)), "page {lpn} at the snapshot");
@@ -152,22 +163,22 @@ fn images_of_this_version_open_and_read() {
         volume.check().unwrap();
         for lpn in 0..PAGES {
             let mut found = [1; PAGE_BYTES];
-            volume.read(lpn, &mut found).unwrap();
-            assert_eq!(found, page(expected_at(lpn)), "{kind:?} page {lpn}");
+            volume.read(Lpn(lpn), &mut found).unwrap();
+            assert_eq!(found, page(expected_at(Lpn(lpn))), "{kind:?} page {lpn}");
         }
         expect_snapshot(&mut volume);
         if kind == Kind::Everything {
             let instant = identity(kind).created + SNAPSHOT;
-            assert_eq!(volume.missing_at(instant).unwrap(), [38]);
+            assert_eq!(volume.missing_at(instant).unwrap(), [Lpn(38)]);
             let notes = volume.notes();
             assert_eq!(notes.name_of(instant), Some("golden"));
             assert!(notes.mark("silver") > Some(instant));
             let [purge] = notes.purges() else {
                 panic!("{notes:?}");
             };
-            assert_eq!(purge.pages, Some((38, 39)));
+            assert_eq!(purge.pages, Some((Lpn(38), Lpn(39))));
         }
-        volume.write(0, 0, &page(5)).unwrap();
+        volume.write(0, Lpn(0), &page(5)).unwrap();
         volume.close().unwrap();
     }
 }
@@ -202,15 +213,15 @@ fn images_of_older_versions_are_upgraded() {
             volume.check().unwrap();
             for lpn in 0..PAGES {
                 let mut found = [1; PAGE_BYTES];
-                volume.read(lpn, &mut found).unwrap();
+                volume.read(Lpn(lpn), &mut found).unwrap();
                 assert_eq!(
                     found,
-                    page(expected_at(lpn)),
+                    page(expected_at(Lpn(lpn))),
                     "{version} {kind:?} page {lpn}"
                 );
             }
             expect_snapshot(&mut volume);
-            volume.write(0, 0, &page(5)).unwrap();
+            volume.write(0, Lpn(0), &page(5)).unwrap();
             volume.close().unwrap();
         }
     }
@@ -223,8 +234,8 @@ fn what_is_written_today_reads_the_same() {
         let (mut volume, _) = Volume::open(MemoryMedium::from_bytes(write(kind))).unwrap();
         for lpn in 0..PAGES {
             let mut found = [1; PAGE_BYTES];
-            volume.read(lpn, &mut found).unwrap();
-            assert_eq!(found, page(expected_at(lpn)), "{kind:?} page {lpn}");
+            volume.read(Lpn(lpn), &mut found).unwrap();
+            assert_eq!(found, page(expected_at(Lpn(lpn))), "{kind:?} page {lpn}");
         }
     }
 }

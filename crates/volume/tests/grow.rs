@@ -2,6 +2,7 @@
 //! size or its new one after a power cut at any call.
 
 use crate::support;
+use flashlore_flash::Lpn;
 
 use std::sync::Arc;
 
@@ -121,10 +122,10 @@ impl World {
         true
     }
 
-    fn write(&mut self, lpn: u32, value: u32) -> bool {
+    fn write(&mut self, lpn: Lpn, value: u32) -> bool {
         let done = self.volume.write(0, lpn, &page(value));
         let mut next = self.now.clone();
-        next[lpn as usize] = value;
+        next[lpn.index()] = value;
         self.changed(done, next)
     }
 
@@ -138,7 +139,7 @@ impl World {
         let has_history = self.id().history.is_some();
         match draw.below(100) {
             0..10 => {
-                let done = self.volume.trim(0, lpn);
+                let done = self.volume.trim(0, Lpn(lpn));
                 let mut next = self.now.clone();
                 next[lpn as usize] = 0;
                 self.changed(done, next);
@@ -169,7 +170,7 @@ impl World {
             }
             _ => {
                 let value = 1 + draw.below(60);
-                self.write(lpn, value);
+                self.write(Lpn(lpn), value);
             }
         }
     }
@@ -203,7 +204,7 @@ impl World {
             expected.resize(self.now.len(), 0);
             for (lpn, value) in (0..).zip(expected) {
                 let mut got = [1; PAGE_BYTES];
-                self.volume.read_at(instant, lpn, &mut got).unwrap();
+                self.volume.read_at(instant, Lpn(lpn), &mut got).unwrap();
                 assert_eq!(value_of(&got), Some(value), "page {lpn} at {instant}");
             }
         }
@@ -326,26 +327,30 @@ fn what_was_full_takes_writes_again() {
     // Logical: every address holds something, there are no more.
     let mut world = World::new(&SHAPE.identity(Policy::Plain));
     for lpn in 0..40 {
-        assert!(world.write(lpn, lpn + 1));
+        assert!(world.write(Lpn(lpn), lpn + 1));
     }
-    let beyond = world.volume.write(0, 40, &page(9));
+    let beyond = world.volume.write(0, Lpn(40), &page(9));
     assert!(matches!(beyond, Err(VolumeError::OutOfRange { .. })));
     let mut to = world.id();
     to.exported += 5;
     world.grow(to);
-    assert!(world.write(44, 9));
+    assert!(world.write(Lpn(44), 9));
     world.compare();
 
     // Physical: no room for another value.
     let mut id = SHAPE.identity(Policy::Dedup);
     (id.blocks, id.exported) = (8, 80);
     let mut world = World::new(&id);
-    let fitted = (0..80).filter(|&lpn| world.write(lpn, lpn + 1)).count();
+    let fitted = (0..80)
+        .filter(|&lpn| world.write(Lpn(lpn), lpn + 1))
+        .count();
     assert!((10..70).contains(&fitted), "{fitted} pages fitted");
     let mut to = world.id();
     to.blocks += 14;
     world.grow(to);
-    let fitted = (0..80).filter(|&lpn| world.write(lpn, lpn + 1)).count();
+    let fitted = (0..80)
+        .filter(|&lpn| world.write(Lpn(lpn), lpn + 1))
+        .count();
     assert_eq!(fitted, 80);
     world.compare();
 
@@ -356,11 +361,11 @@ fn what_was_full_takes_writes_again() {
         ..HISTORY
     });
     let mut world = World::new(&id);
-    (0..40).for_each(|lpn| assert!(world.write(lpn, 1)));
+    (0..40).for_each(|lpn| assert!(world.write(Lpn(lpn), 1)));
     world.snapshots.push(world.volume.snapshot(0).unwrap());
-    let remembered = (0..40).filter(|&lpn| world.write(lpn, 2)).count();
+    let remembered = (0..40).filter(|&lpn| world.write(Lpn(lpn), 2)).count();
     assert_eq!(remembered, 30);
-    let full = world.volume.write(0, 39, &page(3));
+    let full = world.volume.write(0, Lpn(39), &page(3));
     assert!(matches!(full, Err(VolumeError::HistoryFull { .. })));
     let mut to = world.id();
     to.history = Some(HistoryIdentity {
@@ -368,7 +373,7 @@ fn what_was_full_takes_writes_again() {
         ..HISTORY
     });
     world.grow(to);
-    assert!((30..40).all(|lpn| world.write(lpn, 2)));
+    assert!((30..40).all(|lpn| world.write(Lpn(lpn), 2)));
     world.compare();
 }
 
@@ -410,7 +415,7 @@ fn metadata_that_lay_in_the_same_place_do_not_come_back() {
     create(&medium, &id).unwrap();
     let first = load::superblock(&medium).unwrap().metadata;
     let (mut volume, _) = Volume::open(medium.clone()).unwrap();
-    (0..40).for_each(|lpn| volume.write(0, lpn, &page(lpn + 1)).unwrap());
+    (0..40).for_each(|lpn| volume.write(0, Lpn(lpn), &page(lpn + 1)).unwrap());
     volume.close().unwrap();
     for _ in 0..2 {
         id.exported += 1;

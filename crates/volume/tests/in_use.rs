@@ -1,6 +1,7 @@
 //! The mark of a volume in use: it is durable before an opening changes anything else, and an orderly close alone
 //! takes it away. So whoever opens a volume is told that it was killed, lost its power, or is a copy of one in use.
 
+use flashlore_flash::Lpn;
 use std::sync::Arc;
 
 use flashlore_medium::{CrashMedium, Medium, MemoryMedium, Style};
@@ -49,7 +50,7 @@ fn closed(image: Vec<u8>) -> bool {
 fn used(medium: &Arc<impl Medium + 'static>, value: u32) -> Result<(), VolumeError> {
     let (mut volume, _) = Volume::open(Arc::clone(medium))?;
     for lpn in 0..volume.exported() {
-        volume.write(u64::from(value), lpn, &page(value))?;
+        volume.write(u64::from(value), Lpn(lpn), &page(value))?;
     }
     volume.close()
 }
@@ -64,7 +65,7 @@ fn a_copy_right_after_a_checkpoint_is_told() {
         let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
         assert!(!closed(bytes(&*medium)), "only opened");
         for lpn in 0..20 {
-            volume.write(7, lpn, &page(3)).unwrap();
+            volume.write(7, Lpn(lpn), &page(3)).unwrap();
         }
         volume.checkpoint().unwrap();
         assert!(!closed(bytes(&*medium)), "after a checkpoint");
@@ -95,7 +96,7 @@ fn stages(image: &[u8]) -> (u64, u64, u64) {
     assert!(recovery.closed);
     let opened = medium.calls();
     for lpn in 0..volume.exported() {
-        volume.write(2, lpn, &page(2)).unwrap();
+        volume.write(2, Lpn(lpn), &page(2)).unwrap();
     }
     let used = medium.calls();
     volume.close().unwrap();

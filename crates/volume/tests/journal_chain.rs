@@ -1,6 +1,7 @@
 //! A batch that an earlier life left behind in the journal never continues a later one, even where
 //! it begins at the very byte where the later one ends.
 
+use flashlore_flash::Lpn;
 use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, VolumeKey};
@@ -36,7 +37,7 @@ fn shares(image: Vec<u8>, lpns: std::ops::Range<u32>, count: u32) -> Vec<u8> {
     for n in 0..count {
         let (lpn, value) = (lpns.start + n % pages, n / pages % 2);
         volume
-            .write(0, lpn, &[value as u8 + 1; PAGE_BYTES])
+            .write(0, Lpn(lpn), &[value as u8 + 1; PAGE_BYTES])
             .unwrap();
     }
     drop(volume);
@@ -67,7 +68,7 @@ fn a_batch_of_an_earlier_life_does_not_continue_a_later_one() {
     let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
     for value in 0..2 {
         volume
-            .write(0, value, &[value as u8 + 1; PAGE_BYTES])
+            .write(0, Lpn(value), &[value as u8 + 1; PAGE_BYTES])
             .unwrap();
     }
     volume.flush().unwrap();
@@ -97,7 +98,7 @@ fn a_batch_of_an_earlier_life_does_not_continue_a_later_one() {
     let (mut volume, _) = Volume::open(MemoryMedium::from_bytes(later)).unwrap();
     for lpn in 20..28 {
         let mut page = [1; PAGE_BYTES];
-        volume.read(lpn, &mut page).unwrap();
+        volume.read(Lpn(lpn), &mut page).unwrap();
         assert!(page == [0; PAGE_BYTES], "page {lpn}");
     }
 }

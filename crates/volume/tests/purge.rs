@@ -2,6 +2,7 @@
 //! has been purged and erased, wherever it lay: whole, compressed, as a difference, in the journal.
 
 use crate::support;
+use flashlore_flash::Lpn;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,7 +57,7 @@ impl World {
         }
     }
 
-    fn write(&mut self, lpn: u32, page: &PageBytes) {
+    fn write(&mut self, lpn: Lpn, page: &PageBytes) {
         self.now += 1;
         self.volume.write(self.now, lpn, page).unwrap();
     }
@@ -103,11 +104,11 @@ fn a_secret_that_was_purged_and_erased_is_in_no_byte_of_the_file() {
         for round in 0..6u8 {
             for _ in 0..20 {
                 let (lpn, value) = (10 + draw.below(30), draw.below(1000));
-                world.write(lpn, &page(value + 1));
+                world.write(Lpn(lpn), &page(value + 1));
             }
             // Versions of two pages, most of them differences of each other where anything is encoded.
             for lpn in [3, 7] {
-                world.write(lpn, &secret_page(round));
+                world.write(Lpn(lpn), &secret_page(round));
             }
             // What waits to be packed goes to the journal.
             world.volume.flush().unwrap();
@@ -115,16 +116,19 @@ fn a_secret_that_was_purged_and_erased_is_in_no_byte_of_the_file() {
                 world.volume.checkpoint().unwrap();
             }
         }
-        world.write(3, &page(1));
-        world.volume.trim(world.now, 7).unwrap();
+        world.write(Lpn(3), &page(1));
+        world.volume.trim(world.now, Lpn(7)).unwrap();
         world.volume.flush().unwrap();
         assert!(world.found() > 0, "{policy:?}: nothing to be erased");
         in_file += world.found();
         // A purge alone leaves it where it is until its blocks are collected.
-        world.volume.purge(world.now, 3..4).unwrap();
+        world.volume.purge(world.now, Lpn(3)..Lpn(4)).unwrap();
         world.volume.flush().unwrap();
         kept += world.found();
-        let erased = world.volume.purge_and_erase(world.now, 3..8).unwrap();
+        let erased = world
+            .volume
+            .purge_and_erase(world.now, Lpn(3)..Lpn(8))
+            .unwrap();
         assert!(
             erased.erased.is_some_and(|erased| erased.blocks > 0),
             "{erased:?}"
@@ -136,12 +140,12 @@ fn a_secret_that_was_purged_and_erased_is_in_no_byte_of_the_file() {
         );
         world.volume.check().unwrap();
         let mut held = [0; PAGE_BYTES];
-        world.volume.read(3, &mut held).unwrap();
+        world.volume.read(Lpn(3), &mut held).unwrap();
         assert_eq!(held, page(1));
         for lpn in 3..8 {
             let oldest = world.volume.history_status().unwrap().oldest;
             // What was never written is known; what was purged is an error, and not zeros.
-            let read = world.volume.read_at(oldest, lpn, &mut held);
+            let read = world.volume.read_at(oldest, Lpn(lpn), &mut held);
             match [3, 7].contains(&lpn) {
                 true => assert!(
                     matches!(read, Err(VolumeError::Purged { .. })),
@@ -153,7 +157,7 @@ fn a_secret_that_was_purged_and_erased_is_in_no_byte_of_the_file() {
         // The volume goes on, and opens again.
         for _ in 0..40 {
             let (lpn, value) = (10 + draw.below(30), draw.below(1000));
-            world.write(lpn, &page(value + 1));
+            world.write(Lpn(lpn), &page(value + 1));
         }
         world.volume.checkpoint().unwrap();
         world.volume.flush().unwrap();

@@ -1,5 +1,6 @@
 //! What was written is there again, after a clean end and after a plain stop.
 
+use flashlore_flash::Lpn;
 use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
@@ -66,17 +67,19 @@ fn contents_survive_many_openings() {
             volume.check().unwrap();
             for lpn in 0..64 {
                 let mut got = [1; PAGE_BYTES];
-                volume.read(lpn, &mut got).unwrap();
+                volume.read(Lpn(lpn), &mut got).unwrap();
                 let expected = model[lpn as usize].map_or([0; PAGE_BYTES], page);
                 assert_eq!(got, expected, "{policy:?} round {round} page {lpn}");
             }
             for _ in 0..100 {
                 let (lpn, value) = (next() % 64, next() % 40);
                 if next() % 8 == 0 {
-                    volume.trim(0, lpn).unwrap();
+                    volume.trim(0, Lpn(lpn)).unwrap();
                     model[lpn as usize] = None;
                 } else {
-                    volume.write(u64::from(round), lpn, &page(value)).unwrap();
+                    volume
+                        .write(u64::from(round), Lpn(lpn), &page(value))
+                        .unwrap();
                     model[lpn as usize] = Some(value);
                 }
             }
@@ -98,10 +101,10 @@ struct Past {
 }
 
 impl Past {
-    fn write(&mut self, lpn: u32, value: u32) {
+    fn write(&mut self, lpn: Lpn, value: u32) {
         self.volume.write(0, lpn, &page(value)).unwrap();
         let mut next = self.states[self.states.len() - 1].1.clone();
-        next[lpn as usize] = value;
+        next[lpn.index()] = value;
         let stamp = self.volume.history_status().unwrap().newest;
         self.states.push((stamp, next));
     }
@@ -127,7 +130,7 @@ impl Past {
             let after = self.states.partition_point(|(stamp, _)| *stamp <= instant);
             for (lpn, &value) in (0..).zip(&self.states[after - 1].1) {
                 let mut got = [1; PAGE_BYTES];
-                self.volume.read_at(instant, lpn, &mut got).unwrap();
+                self.volume.read_at(instant, Lpn(lpn), &mut got).unwrap();
                 let expected = if value == 0 {
                     [0; PAGE_BYTES]
                 } else {
@@ -166,7 +169,7 @@ fn old_versions_survive_many_checkpoints() {
         for round in 0..40 {
             for step in 0..50 {
                 x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                past.write(x >> 26, 1 + (x >> 16) % 40);
+                past.write(Lpn(x >> 26), 1 + (x >> 16) % 40);
                 if step % 16 == 15 {
                     past.volume.checkpoint().unwrap();
                 }
@@ -192,7 +195,7 @@ fn an_instant_that_has_not_come_is_refused() {
     let medium = MemoryMedium::new(bytes_needed(&id).unwrap() as usize);
     create(&medium, &id).unwrap();
     let (mut volume, _) = Volume::open(medium).unwrap();
-    volume.write(50, 3, &page(1)).unwrap();
+    volume.write(50, Lpn(3), &page(1)).unwrap();
     let sequence = volume.status().sequence;
     let ahead = |refused: VolumeError| matches!(refused, VolumeError::Ahead { newest: 60, .. });
     assert!(ahead(volume.rewind_to(60, 61).unwrap_err()));
@@ -217,7 +220,7 @@ fn a_clock_that_is_set_back_reorders_nothing() {
         let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
         for now in clocks {
             written += 1;
-            volume.write(now, 3, &page(written)).unwrap();
+            volume.write(now, Lpn(3), &page(written)).unwrap();
             stamps.push(volume.history_status().unwrap().newest);
         }
         volume.close().unwrap();
@@ -230,7 +233,7 @@ fn a_clock_that_is_set_back_reorders_nothing() {
     let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
     let mut got = [1; PAGE_BYTES];
     for (value, &stamp) in (1..).zip(&stamps) {
-        volume.read_at(stamp, 3, &mut got).unwrap();
+        volume.read_at(stamp, Lpn(3), &mut got).unwrap();
         assert_eq!(got, page(value), "at {stamp}");
     }
 }
@@ -249,9 +252,9 @@ fn a_protected_window_refuses_changes_rather_than_forget() {
     let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
     let value = |n: u64| page(1 + n as u32 % 7);
     // It was made at 5. Each page had nothing before its first write: that is an entry, too.
-    let refused = (11..).find(|&n| volume.write(n, n as u32 % 50, &value(n)).is_err());
+    let refused = (11..).find(|&n| volume.write(n, Lpn(n as u32 % 50), &value(n)).is_err());
     assert_eq!(refused, Some(111));
-    let full = volume.write(111, 3, &page(9)).unwrap_err();
+    let full = volume.write(111, Lpn(3), &page(9)).unwrap_err();
     assert!(matches!(
         full,
         VolumeError::HistoryFull { entries: 100, .. }
@@ -262,13 +265,13 @@ fn a_protected_window_refuses_changes_rather_than_forget() {
     let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
     let mut got = [1; PAGE_BYTES];
     for n in 11..=110 {
-        volume.read_at(n, n as u32 % 50, &mut got).unwrap();
+        volume.read_at(n, Lpn(n as u32 % 50), &mut got).unwrap();
         assert_eq!(got, value(n), "at {n}");
     }
-    assert!(volume.write(900, 3, &page(9)).is_err());
+    assert!(volume.write(900, Lpn(3), &page(9)).is_err());
     // Entries that have become older than the window make room, and no others.
-    volume.write(1015, 3, &page(9)).unwrap();
-    assert!(volume.read_at(17, 17, &mut got).is_ok());
+    volume.write(1015, Lpn(3), &page(9)).unwrap();
+    assert!(volume.read_at(17, Lpn(17), &mut got).is_ok());
     volume.check().unwrap();
 }
 
@@ -280,9 +283,9 @@ fn a_return_survives_a_checkpoint() {
         let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
         create(&medium, &id).unwrap();
         let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
-        volume.write(10, 3, &page(1)).unwrap();
-        volume.write(20, 3, &page(2)).unwrap();
-        volume.write(30, 5, &page(3)).unwrap();
+        volume.write(10, Lpn(3), &page(1)).unwrap();
+        volume.write(20, Lpn(3), &page(2)).unwrap();
+        volume.write(30, Lpn(5), &page(3)).unwrap();
         volume.checkpoint().unwrap();
         assert_eq!(volume.rewind_to(40, 15).unwrap(), 2);
         volume.close().unwrap();
@@ -290,9 +293,9 @@ fn a_return_survives_a_checkpoint() {
         volume.check().unwrap();
         let mut got = [1; PAGE_BYTES];
         for (lpn, present, before) in [(3, page(1), page(2)), (5, [0; PAGE_BYTES], page(3))] {
-            volume.read(lpn, &mut got).unwrap();
+            volume.read(Lpn(lpn), &mut got).unwrap();
             assert_eq!(got, present, "{policy:?}: page {lpn}");
-            volume.read_at(30, lpn, &mut got).unwrap();
+            volume.read_at(30, Lpn(lpn), &mut got).unwrap();
             assert_eq!(got, before, "{policy:?}: page {lpn} before the return");
         }
     }
@@ -306,12 +309,12 @@ fn what_is_not_durable_is_counted_from_the_opening_on() {
     for _ in 0..3 {
         let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
         assert_eq!(volume.status().waiting, 0);
-        volume.write(1, 0, &page(1)).unwrap();
-        volume.trim(1, 0).unwrap();
+        volume.write(1, Lpn(0), &page(1)).unwrap();
+        volume.trim(1, Lpn(0)).unwrap();
         assert_eq!(volume.status().waiting, 2);
         volume.flush().unwrap();
         assert_eq!(volume.status().waiting, 0);
-        volume.write(2, 1, &page(2)).unwrap();
+        volume.write(2, Lpn(1), &page(2)).unwrap();
         assert_eq!(volume.status().waiting, 1);
     }
 }
@@ -333,7 +336,7 @@ fn old_versions_leave_a_twentieth_free_as_far_as_the_least_window_allows() {
         let (mut volume, _) = Volume::open(medium).unwrap();
         for write in 0..1000 {
             let now = 10 + u64::from(write);
-            volume.write(now, write % 64, &page(write)).unwrap();
+            volume.write(now, Lpn(write % 64), &page(write)).unwrap();
         }
         let mut survey = Survey::default();
         assert_eq!(volume.survey_step(0, u32::MAX, &mut survey), None);

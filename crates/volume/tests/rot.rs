@@ -6,7 +6,7 @@ use crate::support;
 use std::sync::Arc;
 
 use flashlore_content::PAGE_BYTES;
-use flashlore_flash::Ppn;
+use flashlore_flash::{Lpn, Ppn};
 use flashlore_medium::MemoryMedium;
 use flashlore_volume::format::Areas;
 use flashlore_volume::{
@@ -80,17 +80,17 @@ impl World {
         }
     }
 
-    fn write(&mut self, lpn: u32, value: u32) {
+    fn write(&mut self, lpn: Lpn, value: u32) {
         let done = self.volume().write(1, lpn, &page(value));
         let mut after = self.present.clone();
-        after[lpn as usize] = value;
+        after[lpn.index()] = value;
         self.settle(done, after);
     }
 
-    fn trim(&mut self, lpn: u32) {
+    fn trim(&mut self, lpn: Lpn) {
         let done = self.volume().trim(1, lpn);
         let mut after = self.present.clone();
-        after[lpn as usize] = 0;
+        after[lpn.index()] = 0;
         self.settle(done, after);
     }
 
@@ -114,7 +114,7 @@ impl World {
     /// Flips a bit of a page that something may need.
     fn flip(&mut self, draw: &mut Draw) {
         let lpn = draw.below(SHAPE.exported);
-        let Some(unit) = self.volume().location(lpn) else {
+        let Some(unit) = self.volume().location(Lpn(lpn)) else {
             return;
         };
         let unit = match draw.below(3) {
@@ -145,7 +145,7 @@ impl World {
         self.volume().check().unwrap();
         let mut bytes = [1; PAGE_BYTES];
         for lpn in 0..SHAPE.exported {
-            let read = self.volume().read(lpn, &mut bytes);
+            let read = self.volume().read(Lpn(lpn), &mut bytes);
             let read = read.map(|()| value_of(&bytes).expect("somebody wrote it"));
             let expected = self.present[lpn as usize];
             self.compare(read, expected, &format!("page {lpn}"));
@@ -160,7 +160,7 @@ impl World {
                 continue;
             }
             for lpn in 0..SHAPE.exported {
-                let read = self.volume().read_at(instant, lpn, &mut bytes);
+                let read = self.volume().read_at(instant, Lpn(lpn), &mut bytes);
                 let read = read.map(|()| value_of(&bytes).expect("somebody wrote it"));
                 let what = format!("page {lpn} at {instant}");
                 self.compare(read, contents[lpn as usize], &what);
@@ -202,7 +202,7 @@ fn run(id: &Identity, seed: u64) -> World {
     for step in 0..500u32 {
         let lpn = draw.below(SHAPE.exported / 2) * (1 + draw.below(2));
         match draw.below(100) {
-            0..6 => world.trim(lpn),
+            0..6 => world.trim(Lpn(lpn)),
             6..9 => world.rewind_to(&mut draw),
             9..14 => world.volume().flush().unwrap(),
             14..16 => world.volume().checkpoint().unwrap(),
@@ -210,8 +210,8 @@ fn run(id: &Identity, seed: u64) -> World {
             19..21 => world.reopen(),
             21..24 => world.verify(),
             24..26 => world.findings(),
-            26..30 => world.write(lpn, 1 + draw.below(8)),
-            _ => world.write(lpn, 100 + step),
+            26..30 => world.write(Lpn(lpn), 1 + draw.below(8)),
+            _ => world.write(Lpn(lpn), 100 + step),
         }
     }
     world.findings();

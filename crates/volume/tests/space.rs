@@ -1,6 +1,7 @@
 //! A full volume: at its default capacity no overwrite fails for space, whatever the system makes of the content.
 
 use crate::support::Draw;
+use flashlore_flash::Lpn;
 
 use std::sync::Arc;
 
@@ -207,11 +208,11 @@ impl Host {
         }
     }
 
-    fn write(&mut self, lpn: u32, page: Box<PageBytes>) -> Result<(), VolumeError> {
+    fn write(&mut self, lpn: Lpn, page: Box<PageBytes>) -> Result<(), VolumeError> {
         self.now += 1_000_000;
         let now = self.now;
         self.volume().write(now, lpn, &page)?;
-        self.pages[lpn as usize] = page;
+        self.pages[lpn.index()] = page;
         Ok(())
     }
 
@@ -222,28 +223,28 @@ impl Host {
                 let mut page = self.pages[lpn as usize].clone();
                 let at = self.draw.below(PAGE_BYTES as u32 - 60) as usize;
                 self.scribble(&mut page[at..at + 60]);
-                self.write(lpn, page)
+                self.write(Lpn(lpn), page)
             }
             Step::Fresh => {
                 let page = self.fresh();
-                self.write(lpn, page)
+                self.write(Lpn(lpn), page)
             }
             Step::Text => {
                 let mut page = Box::new([0x20; PAGE_BYTES]);
                 let some = self.draw.below(3000) as usize;
                 self.scribble(&mut page[..some]);
-                self.write(lpn, page)
+                self.write(Lpn(lpn), page)
             }
             Step::Copy => {
                 let page = self.any(per_cent);
                 let page = self.pages[page as usize].clone();
-                self.write(lpn, page)
+                self.write(Lpn(lpn), page)
             }
             Step::Trim => {
                 self.now += 1_000_000;
                 let now = self.now;
                 *self.pages[lpn as usize] = [0; PAGE_BYTES];
-                self.volume().trim(now, lpn)
+                self.volume().trim(now, Lpn(lpn))
             }
             Step::Flush => self.volume().flush(),
             Step::Checkpoint => self.volume().checkpoint(),
@@ -271,7 +272,7 @@ impl Host {
         self.volume = Some(volume);
         for lpn in 0..self.pages.len() {
             let mut page = Box::new([0; PAGE_BYTES]);
-            self.volume().read(lpn as u32, &mut page)?;
+            self.volume().read(Lpn(lpn as u32), &mut page)?;
             self.pages[lpn] = page;
         }
         Ok(())
@@ -280,7 +281,7 @@ impl Host {
     fn fill(&mut self, per_cent: u32) {
         for lpn in 0..self.pages.len() as u32 * per_cent / 100 {
             let page = self.fresh();
-            self.write(lpn, page).unwrap();
+            self.write(Lpn(lpn), page).unwrap();
         }
     }
 
@@ -290,7 +291,7 @@ impl Host {
             .unwrap_or_else(|e| panic!("{name}: {e}"));
         for lpn in 0..self.pages.len() {
             let mut page = [0; PAGE_BYTES];
-            self.volume().read(lpn as u32, &mut page).unwrap();
+            self.volume().read(Lpn(lpn as u32), &mut page).unwrap();
             assert_eq!(page, *self.pages[lpn], "{name}: page {lpn}");
         }
     }
@@ -374,18 +375,18 @@ fn small_edits_and_trims_do_not_fill_a_volume_of_differences() {
     };
     for lpn in 0..pages {
         scribble(&mut draw, &mut page);
-        volume.write(1, lpn, &page).unwrap();
+        volume.write(1, Lpn(lpn), &page).unwrap();
     }
     for n in 0..60_000 {
         let lpn = draw.below(pages);
         if draw.below(10) == 0 {
-            volume.trim(1, lpn).unwrap();
+            volume.trim(1, Lpn(lpn)).unwrap();
             continue;
         }
-        volume.read(lpn, &mut page).unwrap();
+        volume.read(Lpn(lpn), &mut page).unwrap();
         let at = draw.below(1000) as usize * 4;
         scribble(&mut draw, &mut page[at..at + 60]);
-        if let Err(error) = volume.write(1, lpn, &page) {
+        if let Err(error) = volume.write(1, Lpn(lpn), &page) {
             panic!("operation {n}: {error}");
         }
     }
@@ -397,7 +398,7 @@ fn refusal(host: &mut Host) -> VolumeError {
     for n in 0..4000 {
         let page = host.fresh();
         let lpn = n % host.pages.len() as u32;
-        if let Err(error) = host.write(lpn, page) {
+        if let Err(error) = host.write(Lpn(lpn), page) {
             host.volume().check().unwrap();
             return error;
         }
@@ -430,7 +431,7 @@ fn what_holds_the_room_of_a_full_volume_is_named_with_what_helps() {
     // A thousand seconds later it may go.
     host.now += 1001 * SECOND;
     let page = host.fresh();
-    host.write(0, page).unwrap();
+    host.write(Lpn(0), page).unwrap();
 
     let mut host = Host::new(&roomy(false), 2);
     host.fill(100);
@@ -441,7 +442,7 @@ fn what_holds_the_room_of_a_full_volume_is_named_with_what_helps() {
     let first = snapshot(&mut host);
     for lpn in 0..150 {
         let page = host.fresh();
-        host.write(lpn, page).unwrap();
+        host.write(Lpn(lpn), page).unwrap();
     }
     let second = snapshot(&mut host);
     let (window, snapshots, text) = told(refusal(&mut host));
@@ -453,7 +454,7 @@ fn what_holds_the_room_of_a_full_volume_is_named_with_what_helps() {
     }
     for lpn in 0..256 {
         let page = host.fresh();
-        host.write(lpn, page).unwrap();
+        host.write(Lpn(lpn), page).unwrap();
     }
     host.compare("after the snapshots");
 }

@@ -11,7 +11,7 @@ use flashlore_content::{Digest, Encoder, NoCensus, PageBytes, VolumeKey};
 use flashlore_delta::Codec;
 use flashlore_flash::faults::{Faulty, Odds};
 use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::{Ppn, Tag, When};
+use flashlore_flash::{Lpn, Ppn, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
@@ -131,8 +131,8 @@ fn of_twin<T, E: std::error::Error>(result: Result<T, FtlError<E>>) -> Result<T,
 /// What happens to both.
 #[derive(Debug, Clone, Copy)]
 enum Op {
-    Write { lpn: u32, value: u32 },
-    Trim { lpn: u32 },
+    Write { lpn: Lpn, value: u32 },
+    Trim { lpn: Lpn },
     Flush,
     Checkpoint,
     Collect,
@@ -144,7 +144,7 @@ enum Op {
 fn draw_op(draw: &mut Draw, exported: u32, values: u32) -> Op {
     let lpn = draw.below(exported) * draw.below(4) / 3 % exported;
     match draw.below(200) {
-        0..12 => Op::Trim { lpn },
+        0..12 => Op::Trim { lpn: Lpn(lpn) },
         12..18 => Op::Flush,
         18..20 => Op::Checkpoint,
         20..26 => Op::Collect,
@@ -156,7 +156,7 @@ fn draw_op(draw: &mut Draw, exported: u32, values: u32) -> Op {
             pick: draw.below(1000),
         },
         _ => Op::Write {
-            lpn,
+            lpn: Lpn(lpn),
             value: 1 + draw.below(values),
         },
     }
@@ -228,7 +228,7 @@ impl Pair {
         }
     }
 
-    fn write_twin(&mut self, lpn: u32, bytes: &PageBytes) -> Result<(), Refusal> {
+    fn write_twin(&mut self, lpn: Lpn, bytes: &PageBytes) -> Result<(), Refusal> {
         self.begin()?;
         of_twin(self.twin.keep_pace())?;
         let gives_way = self.twin.versions().is_some() || self.twin.delta().is_some();
@@ -340,7 +340,7 @@ impl Pair {
         self.tally.changed += changed;
     }
 
-    fn location(&self, lpn: u32) -> Option<Ppn> {
+    fn location(&self, lpn: Lpn) -> Option<Ppn> {
         let object = self.twin.objects().object_of(lpn)?;
         let [base, own] = self.twin.places(object);
         own.or(base)
@@ -349,7 +349,7 @@ impl Pair {
     fn compare(&self, at: usize) {
         let name = &self.name;
         for lpn in 0..self.volume.exported() {
-            let (here, there) = (self.volume.location(lpn), self.location(lpn));
+            let (here, there) = (self.volume.location(Lpn(lpn)), self.location(Lpn(lpn)));
             assert_eq!(here, there, "{name}, step {at}: place of page {lpn}");
         }
         let counters = self.volume.counters();
@@ -370,8 +370,8 @@ impl Pair {
         let zeros = self.key.digest(&[0; 4096]);
         let mut bytes = [1; 4096];
         for lpn in 0..self.volume.exported() {
-            self.volume.read(lpn, &mut bytes).unwrap();
-            let object = self.twin.objects().object_of(lpn);
+            self.volume.read(Lpn(lpn), &mut bytes).unwrap();
+            let object = self.twin.objects().object_of(Lpn(lpn));
             let expected = object.map_or(zeros, |object| self.twin.objects().content(object));
             assert_eq!(self.key.digest(&bytes), expected, "{}: {lpn}", self.name);
             if let Some(object) = object {
@@ -383,8 +383,8 @@ impl Pair {
             let instants = std::mem::take(&mut self.instants);
             for &instant in instants.iter().filter(|&&i| i >= status.oldest).step_by(7) {
                 for lpn in 0..self.volume.exported() {
-                    self.volume.read_at(instant, lpn, &mut bytes).unwrap();
-                    let expected = self.twin.content_at_instant(lpn, instant).unwrap();
+                    self.volume.read_at(instant, Lpn(lpn), &mut bytes).unwrap();
+                    let expected = self.twin.content_at_instant(Lpn(lpn), instant).unwrap();
                     let found = self.key.digest(&bytes);
                     assert_eq!(found, expected.unwrap_or(zeros), "{}: {lpn}", self.name);
                 }

@@ -31,7 +31,7 @@ struct References {
     /// The data block of each number in `signatures`.
     slots: Vec<u32>,
     signatures: Alike,
-    index: Option<SimilarIndex>,
+    index: Option<SimilarIndex<u32>>,
 }
 
 impl References {

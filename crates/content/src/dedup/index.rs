@@ -17,6 +17,7 @@
 //! between; an object is marked iff it has an entry, and then the queue has a use of it, the last since
 //! it has; at most `capacity` entries.
 
+use flashlore_flash::ObjectId;
 use std::collections::VecDeque;
 
 use flashlore_flash::hints::{on_large_pages, prefetch};
@@ -36,19 +37,19 @@ const SLOT_AHEAD: usize = 6;
 /// What the objects keep for the index.
 pub trait Members {
     /// The lower half of an object's fingerprint.
-    fn tag(&self, object: u32) -> u32;
+    fn tag(&self, object: ObjectId) -> u32;
     /// Whether the object has an entry.
-    fn is_indexed(&self, object: u32) -> bool;
+    fn is_indexed(&self, object: ObjectId) -> bool;
     /// Notes that.
-    fn set_indexed(&mut self, object: u32, indexed: bool);
+    fn set_indexed(&mut self, object: ObjectId, indexed: bool);
     /// Uses in the queue that name the object's handle.
-    fn uses(&self, object: u32) -> u32;
+    fn uses(&self, object: ObjectId) -> u32;
     /// There is one more.
-    fn add_use(&mut self, object: u32);
+    fn add_use(&mut self, object: ObjectId);
     /// There is one less; whether that was the last.
-    fn drop_use(&mut self, object: u32) -> bool;
+    fn drop_use(&mut self, object: ObjectId) -> bool;
     /// Asks for what the others touch.
-    fn prefetch(&self, object: u32);
+    fn prefetch(&self, object: ObjectId);
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -62,7 +63,7 @@ struct Slot {
 pub struct LruIndex {
     slots: Vec<Slot>,
     /// Objects by time of use.
-    uses: VecDeque<u32>,
+    uses: VecDeque<ObjectId>,
     /// Uses that are kept until the stale ones are dropped.
     most_uses: usize,
     len: u32,
@@ -107,7 +108,7 @@ impl LruIndex {
     /// The object with a fingerprint; `is` says whether an object has the whole fingerprint, of which
     /// the index keeps 32 bits.
     #[inline(always)]
-    pub fn find(&self, fingerprint: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn find(&self, fingerprint: u64, is: impl Fn(ObjectId) -> bool) -> Option<ObjectId> {
         let tag = fingerprint as u32;
         let mut at = self.home(tag);
         loop {
@@ -115,8 +116,8 @@ impl LruIndex {
             if slot.object_plus_1 == 0 {
                 return None;
             }
-            if slot.tag == tag && is(slot.object_plus_1 - 1) {
-                return Some(slot.object_plus_1 - 1);
+            if slot.tag == tag && is(ObjectId(slot.object_plus_1 - 1)) {
+                return Some(ObjectId(slot.object_plus_1 - 1));
             }
             at = self.after(at);
         }
@@ -124,7 +125,7 @@ impl LruIndex {
 
     /// Moves the entry of an object to the head.
     #[inline(always)]
-    pub fn touch(&mut self, members: &mut impl Members, object: u32) {
+    pub fn touch(&mut self, members: &mut impl Members, object: ObjectId) {
         if self.uses.back() != Some(&object) {
             self.use_now(members, object);
         }
@@ -133,7 +134,7 @@ impl LruIndex {
     /// Inserts an object whose fingerprint has no entry, at the head. Answers the object whose entry
     /// was discarded to make room, which with a capacity of 0 is the new one.
     #[inline(always)]
-    pub fn insert(&mut self, members: &mut impl Members, object: u32) -> Option<u32> {
+    pub fn insert(&mut self, members: &mut impl Members, object: ObjectId) -> Option<ObjectId> {
         let mut evicted = None;
         match self.capacity {
             Some(0) => return Some(object),
@@ -144,7 +145,7 @@ impl LruIndex {
         let tag = members.tag(object);
         self.fill_slot(Slot {
             tag,
-            object_plus_1: object + 1,
+            object_plus_1: object.0 + 1,
         });
         members.set_indexed(object, true);
         self.use_now(members, object);
@@ -153,9 +154,9 @@ impl LruIndex {
     }
 
     /// Gives the entry of an object to another with the same fingerprint and moves it to the head.
-    pub fn take_over(&mut self, members: &mut impl Members, before: u32, object: u32) {
+    pub fn take_over(&mut self, members: &mut impl Members, before: ObjectId, object: ObjectId) {
         let at = self.slot_of(members.tag(before), before);
-        self.slots[at].object_plus_1 = object + 1;
+        self.slots[at].object_plus_1 = object.0 + 1;
         members.set_indexed(before, false);
         members.set_indexed(object, true);
         self.use_now(members, object);
@@ -163,7 +164,7 @@ impl LruIndex {
 
     /// Removes the entry of an object, which must have one.
     #[inline(always)]
-    pub fn remove(&mut self, members: &mut impl Members, object: u32) {
+    pub fn remove(&mut self, members: &mut impl Members, object: ObjectId) {
         let at = self.slot_of(members.tag(object), object);
         self.close_gap(at);
         members.set_indexed(object, false);
@@ -186,7 +187,7 @@ impl LruIndex {
 
     /// The object a fingerprint probably has, once its slot is near.
     #[inline(always)]
-    pub fn likely(&self, fingerprint: u64) -> Option<u32> {
+    pub fn likely(&self, fingerprint: u64) -> Option<ObjectId> {
         self.find(fingerprint, |_| true)
     }
 
@@ -205,7 +206,7 @@ impl LruIndex {
     }
 
     /// The objects from head to tail.
-    pub fn objects<'a>(&'a self, members: &'a impl Members) -> impl Iterator<Item = u32> + 'a {
+    pub fn objects<'a>(&'a self, members: &'a impl Members) -> impl Iterator<Item = ObjectId> + 'a {
         let mut seen = FxHashSet::default();
         let indexed = self.uses.iter().rev().copied();
         let indexed = indexed.filter(|&object| members.is_indexed(object));
@@ -241,7 +242,7 @@ impl LruIndex {
                 continue;
             }
             slots += 1;
-            let object = slot.object_plus_1 - 1;
+            let object = ObjectId(slot.object_plus_1 - 1);
             if members.tag(object) != slot.tag {
                 return Err(format!(
                     "index slot {position} names object {object} wrongly"
@@ -290,9 +291,9 @@ impl LruIndex {
 
     /// The slot of an object, which must have one.
     #[inline(always)]
-    fn slot_of(&self, tag: u32, object: u32) -> usize {
+    fn slot_of(&self, tag: u32, object: ObjectId) -> usize {
         let mut at = self.home(tag);
-        while self.slots[at].object_plus_1 != object + 1 {
+        while self.slots[at].object_plus_1 != object.0 + 1 {
             debug_assert!(
                 self.slots[at].object_plus_1 != 0,
                 "object {object} has a place but no slot"
@@ -327,7 +328,7 @@ impl LruIndex {
 
     /// Discards the least recently used entry; answers its object.
     #[inline(always)]
-    fn discard_tail(&mut self, members: &mut impl Members) -> Option<u32> {
+    fn discard_tail(&mut self, members: &mut impl Members) -> Option<ObjectId> {
         loop {
             let object = self.uses.pop_front()?;
             self.prefetch_tail(members);
@@ -340,7 +341,7 @@ impl LruIndex {
 
     /// The newest use is that of an object.
     #[inline(always)]
-    fn use_now(&mut self, members: &mut impl Members, object: u32) {
+    fn use_now(&mut self, members: &mut impl Members, object: ObjectId) {
         if self.uses.len() >= self.most_uses {
             self.drop_stale(members);
         }
@@ -420,42 +421,42 @@ mod tests {
     }
 
     impl Objects {
-        fn add(&mut self, fingerprint: u64) -> u32 {
+        fn add(&mut self, fingerprint: u64) -> ObjectId {
             self.0.push(Object {
                 fingerprint,
                 indexed: false,
                 uses: 0,
             });
-            self.0.len() as u32 - 1
+            ObjectId(self.0.len() as u32 - 1)
         }
     }
 
     impl Members for Objects {
-        fn tag(&self, object: u32) -> u32 {
-            self.0[object as usize].fingerprint as u32
+        fn tag(&self, object: ObjectId) -> u32 {
+            self.0[object.index()].fingerprint as u32
         }
-        fn is_indexed(&self, object: u32) -> bool {
-            self.0[object as usize].indexed
+        fn is_indexed(&self, object: ObjectId) -> bool {
+            self.0[object.index()].indexed
         }
-        fn set_indexed(&mut self, object: u32, indexed: bool) {
-            self.0[object as usize].indexed = indexed;
+        fn set_indexed(&mut self, object: ObjectId, indexed: bool) {
+            self.0[object.index()].indexed = indexed;
         }
-        fn uses(&self, object: u32) -> u32 {
-            self.0[object as usize].uses
+        fn uses(&self, object: ObjectId) -> u32 {
+            self.0[object.index()].uses
         }
-        fn add_use(&mut self, object: u32) {
-            self.0[object as usize].uses += 1;
+        fn add_use(&mut self, object: ObjectId) {
+            self.0[object.index()].uses += 1;
         }
-        fn drop_use(&mut self, object: u32) -> bool {
-            self.0[object as usize].uses -= 1;
-            self.0[object as usize].uses == 0
+        fn drop_use(&mut self, object: ObjectId) -> bool {
+            self.0[object.index()].uses -= 1;
+            self.0[object.index()].uses == 0
         }
-        fn prefetch(&self, _: u32) {}
+        fn prefetch(&self, _: ObjectId) {}
     }
 
     /// The slow twin: newest first.
     #[derive(Default)]
-    struct Model(Vec<(u64, u32)>);
+    struct Model(Vec<(u64, ObjectId)>);
 
     #[derive(Debug, Clone)]
     enum Step {
@@ -484,7 +485,7 @@ mod tests {
                     Step::Write(fp) => {
                         // Tags that agree in the low bits land in the same slots.
                         let fp = fp % 7 * 0x1_0000_0000 + fp;
-                        let found = index.find(fp, |o| objects.0[o as usize].fingerprint == fp);
+                        let found = index.find(fp, |o| objects.0[o.index()].fingerprint == fp);
                         let at = model.0.iter().position(|&(f, _)| f == fp);
                         prop_assert_eq!(found, at.map(|i| model.0[i].1));
                         if let (Some(object), Some(i)) = (found, at) {
@@ -493,7 +494,7 @@ mod tests {
                             model.0.insert(0, hit);
                         } else {
                             let object = free.pop().unwrap_or_else(|| objects.add(fp));
-                            objects.0[object as usize].fingerprint = fp;
+                            objects.0[object.index()].fingerprint = fp;
                             let evicted = index.insert(&mut objects, object);
                             model.0.insert(0, (fp, object));
                             let over = capacity.is_some_and(|c| model.0.len() > c as usize);
@@ -511,8 +512,8 @@ mod tests {
                     }
                 }
                 index.check(&objects).map_err(TestCaseError::fail)?;
-                let listed: Vec<u32> = index.objects(&objects).collect();
-                let expected: Vec<u32> = model.0.iter().map(|&(_, o)| o).collect();
+                let listed: Vec<ObjectId> = index.objects(&objects).collect();
+                let expected: Vec<ObjectId> = model.0.iter().map(|&(_, o)| o).collect();
                 prop_assert_eq!(listed, expected);
             }
         }
@@ -527,7 +528,7 @@ mod tests {
         index.insert(&mut objects, other);
         index.take_over(&mut objects, first, newer);
         assert!(!objects.is_indexed(first));
-        let listed: Vec<u32> = index.objects(&objects).collect();
+        let listed: Vec<ObjectId> = index.objects(&objects).collect();
         assert_eq!(listed, [newer, other]);
         index.check(&objects).unwrap();
     }
@@ -542,11 +543,11 @@ mod tests {
         }
         let before = index.heap_bytes();
         for round in 0..10_000 {
-            index.touch(&mut objects, round * 5 % 8);
+            index.touch(&mut objects, ObjectId(round * 5 % 8));
         }
         index.check(&objects).unwrap();
         assert_eq!(index.heap_bytes(), before);
-        let listed: Vec<u32> = index.objects(&objects).collect();
-        assert_eq!(listed, [3, 6, 1, 4, 7, 2, 5, 0]);
+        let listed: Vec<ObjectId> = index.objects(&objects).collect();
+        assert_eq!(listed, [3, 6, 1, 4, 7, 2, 5, 0].map(ObjectId));
     }
 }

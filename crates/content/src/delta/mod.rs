@@ -12,6 +12,7 @@ pub mod drawn;
 pub use drawn::{Drawn, Ratio};
 
 use crate::similar::Sketch;
+use flashlore_flash::{Lpn, ObjectId};
 
 /// A value and the page that holds it.
 #[derive(Debug)]
@@ -54,7 +55,11 @@ pub trait Encoder<C, P> {
 
     /// What [`Encoder::delta`] would answer for the value of an object, if that was found before the write began:
     /// the base is not read then.
-    fn delta_ahead(&mut self, _base: u32, _new: &Value<'_, C, P>) -> Option<Short<Self::Encoded>> {
+    fn delta_ahead(
+        &mut self,
+        _base: ObjectId,
+        _new: &Value<'_, C, P>,
+    ) -> Option<Short<Self::Encoded>> {
         None
     }
 
@@ -72,14 +77,14 @@ pub trait Encoder<C, P> {
 
     /// An encoded value waits in RAM for its page to be filled, as what an object holds: until it is given up, or
     /// given to [`Encoder::pack`].
-    fn hold(&mut self, _object: u32, _encoded: &Self::Encoded) {}
+    fn hold(&mut self, _object: ObjectId, _encoded: &Self::Encoded) {}
 
     /// A value that waits is needed no more.
     fn give_up(&mut self, _encoded: &Self::Encoded) {}
 
     /// In place of an encoded value of so many bytes that cannot be read any more: that of an object, for which
     /// a logical page was written. Asked only by devices that can lose content.
-    fn lost(&mut self, _object: u32, _lpn: u32, _length: u16) -> Self::Encoded {
+    fn lost(&mut self, _object: ObjectId, _lpn: Lpn, _length: u16) -> Self::Encoded {
         unreachable!("nothing is lost on this device")
     }
 

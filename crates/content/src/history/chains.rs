@@ -16,12 +16,10 @@
 //!    object. At most half of the log is gaps, or a chunk.
 
 use super::log::{Entry, Log};
-use crate::history::{NO_OBJECT, PURGED, names_object};
+use crate::history::{PURGED, names_object};
 use flashlore_flash::hints::{on_large_pages, prefetch};
+use flashlore_flash::{Lpn, ObjectId};
 use std::collections::HashMap;
-
-/// The page of a gap: no page has this number.
-const NO_PAGE: u32 = u32::MAX;
 
 /// The tail is left alone up to this length. Short in tests, so that they sort.
 const SHORT_TAIL: u32 = if cfg!(test) { 4 } else { 1024 };
@@ -63,7 +61,7 @@ impl Chains {
     }
 
     /// These entries (page, object, stamp), in order of their stamps, all of them stored.
-    pub fn restore(pages: u32, entries: impl Iterator<Item = (u32, u32, u64)>) -> Self {
+    pub fn restore(pages: u32, entries: impl Iterator<Item = (Lpn, ObjectId, u64)>) -> Self {
         let mut chains = Chains::new(pages);
         for (lpn, object, stamp) in entries {
             chains.push(lpn, object, stamp);
@@ -100,13 +98,13 @@ impl Chains {
 
     /// Fetches what `push` needs of a page.
     #[inline(always)]
-    pub fn prefetch(&self, lpn: u32) {
-        prefetch(&self.heads, lpn as usize);
+    pub fn prefetch(&self, lpn: Lpn) {
+        prefetch(&self.heads, lpn.index());
     }
 
     /// The object of the entry that so many others leave before, if there is one and it names any.
     #[inline(always)]
-    pub fn upcoming(&self, others: u32) -> Option<u32> {
+    pub fn upcoming(&self, others: u32) -> Option<ObjectId> {
         let number = self.log.first().wrapping_add(others);
         let object = self
             .log
@@ -117,7 +115,7 @@ impl Chains {
 
     /// Appends an entry.
     #[inline(always)]
-    pub fn push(&mut self, lpn: u32, object: u32, stamp: u64) {
+    pub fn push(&mut self, lpn: Lpn, object: ObjectId, stamp: u64) {
         debug_assert!(
             self.head(lpn)
                 .is_none_or(|n| self.log.get(n).stamp <= stamp),
@@ -132,9 +130,9 @@ impl Chains {
     }
 
     #[inline(always)]
-    fn append(&mut self, lpn: u32, object: u32, stamp: u64) {
+    fn append(&mut self, lpn: Lpn, object: ObjectId, stamp: u64) {
         let number = self.log.end();
-        let older = std::mem::replace(&mut self.heads[lpn as usize], number);
+        let older = std::mem::replace(&mut self.heads[lpn.index()], number);
         self.log.push(Entry {
             stamp,
             lpn,
@@ -198,17 +196,17 @@ impl Chains {
     }
 
     /// The entry of a number in use: page, object and stamp. There must be no gaps.
-    pub fn entry(&self, number: u32) -> (u32, u32, u64) {
+    pub fn entry(&self, number: u32) -> (Lpn, ObjectId, u64) {
         let entry = self.log.get(number);
         (entry.lpn, entry.object, entry.stamp)
     }
 
     /// Names the objects of all entries anew.
-    pub fn rename(&mut self, name: impl Fn(u32) -> u32) {
+    pub fn rename(&mut self, name: impl Fn(ObjectId) -> ObjectId) {
         let (first, end) = self.numbers();
         for i in 0..end.wrapping_sub(first) {
             let entry = self.log.get_mut(first.wrapping_add(i));
-            if entry.lpn != NO_PAGE && names_object(entry.object) {
+            if entry.lpn != Lpn::NONE && names_object(entry.object) {
                 entry.object = name(entry.object);
             }
         }
@@ -231,10 +229,10 @@ impl Chains {
         while number != from {
             number = number.wrapping_sub(1);
             let entry = *self.log.get(number);
-            if entry.lpn == NO_PAGE {
+            if entry.lpn == Lpn::NONE {
                 self.gaps -= 1;
             } else {
-                self.heads[entry.lpn as usize] = entry.older;
+                self.heads[entry.lpn.index()] = entry.older;
                 entries.push(entry);
             }
         }
@@ -272,7 +270,7 @@ impl Chains {
                 return None;
             }
             self.log.pop();
-            if entry.lpn != NO_PAGE {
+            if entry.lpn != Lpn::NONE {
                 return Some(entry);
             }
             self.gaps -= 1;
@@ -282,8 +280,8 @@ impl Chains {
 
     /// The newest entry of a page.
     #[inline(always)]
-    fn head(&self, lpn: u32) -> Option<u32> {
-        let number = self.heads[lpn as usize];
+    fn head(&self, lpn: Lpn) -> Option<u32> {
+        let number = self.heads[lpn.index()];
         (self.log.contains(number) && self.log.get(number).lpn == lpn).then_some(number)
     }
 
@@ -303,12 +301,12 @@ impl Chains {
     }
 
     /// Whether a page has entries.
-    pub fn has(&self, lpn: u32) -> bool {
+    pub fn has(&self, lpn: Lpn) -> bool {
         self.head(lpn).is_some()
     }
 
     /// The entries of a page, newest first.
-    pub fn of_page(&self, lpn: u32) -> impl Iterator<Item = &Entry> {
+    pub fn of_page(&self, lpn: Lpn) -> impl Iterator<Item = &Entry> {
         let newest = self.head(lpn);
         std::iter::successors(newest, |&number| self.before(number))
             .map(|number| self.log.get(number))
@@ -317,7 +315,7 @@ impl Chains {
     fn entries(&self, from: u32, end: u32) -> impl Iterator<Item = (u32, &Entry)> {
         let numbers = (0..end.wrapping_sub(from)).map(move |i| from.wrapping_add(i));
         let entries = numbers.map(|number| (number, self.log.get(number)));
-        entries.filter(|(_, entry)| entry.lpn != NO_PAGE)
+        entries.filter(|(_, entry)| entry.lpn != Lpn::NONE)
     }
 
     /// All entries with their numbers.
@@ -352,7 +350,7 @@ impl Chains {
 
     /// Of the entries of a page leaves the newest, which says that they were purged. Gives the
     /// objects that were named.
-    pub fn purge(&mut self, lpn: u32, lost: &mut impl FnMut(u32)) {
+    pub fn purge(&mut self, lpn: Lpn, lost: &mut impl FnMut(ObjectId)) {
         let Some(newest) = self.head(lpn) else {
             return;
         };
@@ -368,8 +366,8 @@ impl Chains {
             let entry = self.log.get_mut(number);
             lost(entry.object);
             // No hint may follow it: the object may be another one by then, or none.
-            entry.object = NO_OBJECT;
-            entry.lpn = NO_PAGE;
+            entry.object = ObjectId::NONE;
+            entry.lpn = Lpn::NONE;
             self.gaps += 1;
         }
     }
@@ -389,14 +387,14 @@ impl Chains {
 
     fn check_order(&self) -> Result<(), String> {
         let slots = (0..self.log.len()).map(|i| *self.log.get(self.log.first().wrapping_add(i)));
-        let gaps = slots.clone().filter(|entry| entry.lpn == NO_PAGE).count();
+        let gaps = slots.clone().filter(|entry| entry.lpn == Lpn::NONE).count();
         if gaps != self.gaps as usize {
             return Err(format!("{gaps} gaps, counted {}", self.gaps));
         }
         if self.gaps > FEW_GAPS && self.gaps > self.log.len() / 2 {
             return Err(format!("{gaps} of {} slots are gaps", self.log.len()));
         }
-        let names_object = |entry: &Entry| entry.lpn == NO_PAGE && entry.object != NO_OBJECT;
+        let names_object = |entry: &Entry| entry.lpn == Lpn::NONE && entry.object != ObjectId::NONE;
         if slots.clone().any(|entry| names_object(&entry)) {
             return Err("a gap names an object".into());
         }
@@ -421,10 +419,10 @@ impl Chains {
     }
 
     fn check_links(&self) -> Result<(), String> {
-        let mut newest: HashMap<u32, u32> = HashMap::new();
+        let mut newest: HashMap<Lpn, u32> = HashMap::new();
         for (number, entry) in self.all() {
             let lpn = entry.lpn;
-            if lpn >= self.pages() {
+            if lpn.0 >= self.pages() {
                 return Err(format!("entry {number} is of page {lpn}"));
             }
             let before = newest.insert(lpn, number);
@@ -438,7 +436,7 @@ impl Chains {
                 return Err(format!("the stamps of page {lpn} fall"));
             }
         }
-        for lpn in 0..self.pages() {
+        for lpn in (0..self.pages()).map(Lpn) {
             let expected = newest.get(&lpn).copied();
             if self.head(lpn) != expected {
                 let head = self.head(lpn);

@@ -4,6 +4,7 @@
 //! Numbers count up and wrap around; a number that is out of range names nothing. The entries lie in
 //! chunks, so the memory follows the length: it never holds more than two chunks beyond what is in use.
 
+use flashlore_flash::{Lpn, ObjectId};
 use std::collections::VecDeque;
 
 /// Entries of a chunk: a power of two. Few in tests, so that they cross the borders of chunks.
@@ -19,9 +20,9 @@ pub(super) struct Entry {
     /// When the page stopped to refer to the object.
     pub stamp: u64,
     /// The page.
-    pub lpn: u32,
+    pub lpn: Lpn,
     /// What it referred to.
-    pub object: u32,
+    pub object: ObjectId,
     /// The number of the entry of the page before this one, or of anything else.
     pub older: u32,
 }

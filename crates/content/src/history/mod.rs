@@ -10,6 +10,8 @@
 //! Nothing here knows flash: an object is a handle that somebody else owns, and an entry is one
 //! reference to it.
 
+use flashlore_flash::ObjectId;
+
 pub mod capacity;
 pub mod schedule;
 pub mod store;
@@ -26,13 +28,10 @@ pub use pins::PinnedInstant;
 pub use schedule::{Schedule, ScheduleError, Tier};
 pub use store::{History, HistoryOptions, Holders, TooOld, Version};
 
-/// The handle of no object: the page was unmapped.
-pub const NO_OBJECT: u32 = u32::MAX;
-
 /// In an entry instead of an object: what the page referred to was purged and is not known any more.
-pub const PURGED: u32 = u32::MAX - 1;
+pub const PURGED: ObjectId = ObjectId(u32::MAX - 1);
 
 /// Whether an entry with this handle holds a reference to an object.
-fn names_object(handle: u32) -> bool {
+fn names_object(handle: ObjectId) -> bool {
     handle < PURGED
 }

@@ -10,13 +10,14 @@
 //! Invariant: every pin is wanted by somebody.
 
 use crate::history::{PURGED, names_object};
+use flashlore_flash::{Lpn, ObjectId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
 /// By page the object of a kept entry. Its order is the same in every run.
-type Kept = FxHashMap<u32, u32>;
+type Kept = FxHashMap<Lpn, ObjectId>;
 
 /// Who wants an instant to stay, and what it needs.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +38,7 @@ pub struct PinnedInstant {
     /// Whether the schedule wants it.
     pub scheduled: bool,
     /// What pages referred to that changed between this pin and the next: page and object.
-    pub kept: Vec<(u32, u32)>,
+    pub kept: Vec<(Lpn, ObjectId)>,
 }
 
 /// The pinned instants.
@@ -66,7 +67,7 @@ impl Pins {
     }
 
     /// Names the objects of all kept entries anew.
-    pub fn rename(&mut self, name: impl Fn(u32) -> u32) {
+    pub fn rename(&mut self, name: impl Fn(ObjectId) -> ObjectId) {
         let kept = self.pins.values_mut().flat_map(|pin| pin.kept.values_mut());
         for object in kept.filter(|object| names_object(**object)) {
             *object = name(*object);
@@ -76,7 +77,7 @@ impl Pins {
     /// All pins, oldest first, with what they keep in order of the pages.
     pub fn stored(&self) -> impl Iterator<Item = PinnedInstant> {
         self.pins.iter().map(|(&instant, pin)| {
-            let mut kept: Vec<(u32, u32)> = pin.kept.iter().map(|(&l, &o)| (l, o)).collect();
+            let mut kept: Vec<(Lpn, ObjectId)> = pin.kept.iter().map(|(&l, &o)| (l, o)).collect();
             kept.sort_unstable();
             PinnedInstant {
                 instant,
@@ -102,7 +103,7 @@ impl Pins {
         // A slot takes a pair and a byte; of eight slots seven are used at most.
         let slots = |pin: &Pin| pin.kept.capacity().div_ceil(7) * 8;
         let kept: usize = self.pins.values().map(slots).sum();
-        kept * (size_of::<(u32, u32)>() + 1) + self.pins.len() * size_of::<(u64, Pin)>()
+        kept * (size_of::<(Lpn, ObjectId)>() + 1) + self.pins.len() * size_of::<(u64, Pin)>()
     }
 
     /// All pinned instants.
@@ -133,7 +134,7 @@ impl Pins {
     }
 
     /// Ends a snapshot; whether there was one. Gives the objects nobody needs any more.
-    pub fn remove_snapshot(&mut self, instant: u64, lost: &mut impl FnMut(u32)) -> bool {
+    pub fn remove_snapshot(&mut self, instant: u64, lost: &mut impl FnMut(ObjectId)) -> bool {
         match self.pins.get_mut(&instant) {
             Some(pin) if pin.snapshot => pin.snapshot = false,
             _ => return false,
@@ -143,14 +144,14 @@ impl Pins {
     }
 
     /// The schedule does not want an instant any more. Gives the objects nobody needs any more.
-    pub fn remove_scheduled(&mut self, instant: u64, lost: &mut impl FnMut(u32)) {
+    pub fn remove_scheduled(&mut self, instant: u64, lost: &mut impl FnMut(ObjectId)) {
         if let Some(pin) = self.pins.get_mut(&instant) {
             pin.scheduled = false;
             self.unpin_unwanted(instant, lost);
         }
     }
 
-    fn unpin_unwanted(&mut self, instant: u64, lost: &mut impl FnMut(u32)) {
+    fn unpin_unwanted(&mut self, instant: u64, lost: &mut impl FnMut(ObjectId)) {
         let wanted = |pin: &Pin| pin.snapshot || pin.scheduled;
         if self.pins.get(&instant).is_none_or(wanted) {
             return;
@@ -172,7 +173,7 @@ impl Pins {
 
     /// An entry leaves the window, after all those of its page before it. Whether it is kept.
     #[inline(always)]
-    pub fn keep(&mut self, lpn: u32, object: u32, stamp: u64) -> bool {
+    pub fn keep(&mut self, lpn: Lpn, object: ObjectId, stamp: u64) -> bool {
         if self.pins.is_empty() {
             return false;
         }
@@ -188,26 +189,26 @@ impl Pins {
     }
 
     /// The last pinned instant before this one, and whether it has an entry of a page.
-    pub fn last_before(&self, stamp: u64, lpn: u32) -> Option<(u64, bool)> {
+    pub fn last_before(&self, stamp: u64, lpn: Lpn) -> Option<(u64, bool)> {
         let (&instant, pin) = self.pins.range(..stamp).next_back()?;
         Some((instant, pin.kept.contains_key(&lpn)))
     }
 
     /// What the kept entries say a page referred to at a pinned instant.
-    pub fn at(&self, lpn: u32, instant: u64) -> Option<u32> {
+    pub fn at(&self, lpn: Lpn, instant: u64) -> Option<ObjectId> {
         let mut maps = self.pins.range(instant..).map(|(_, pin)| &pin.kept);
         maps.find_map(|kept| kept.get(&lpn).copied())
     }
 
     /// The kept entries with stamps above a pinned instant, by page and object; those of a page in
     /// order of their stamps.
-    pub fn after(&self, instant: u64) -> impl Iterator<Item = (u32, u32)> {
+    pub fn after(&self, instant: u64) -> impl Iterator<Item = (Lpn, ObjectId)> {
         let pins = self.pins.range(instant..);
         pins.flat_map(|(_, pin)| pin.kept.iter().map(|(&lpn, &object)| (lpn, object)))
     }
 
     /// All kept objects.
-    pub fn objects(&self) -> impl Iterator<Item = u32> {
+    pub fn objects(&self) -> impl Iterator<Item = ObjectId> {
         let pins = self.pins.values();
         pins.flat_map(|pin| pin.kept.values().copied())
     }
@@ -216,9 +217,9 @@ impl Pins {
     /// purged, and not even that if the window `covers` the page. Gives the objects that were named.
     pub fn purge(
         &mut self,
-        pages: Range<u32>,
-        covers: impl Fn(u32) -> bool,
-        lost: &mut impl FnMut(u32),
+        pages: Range<Lpn>,
+        covers: impl Fn(Lpn) -> bool,
+        lost: &mut impl FnMut(ObjectId),
     ) {
         let mut seen = FxHashSet::default();
         for pin in self.pins.values_mut().rev() {
@@ -247,7 +248,7 @@ impl Pins {
             if instant >= oldest && !pin.kept.is_empty() {
                 return Err(format!("the pin at {instant} keeps what is in the window"));
             }
-            if pin.kept.keys().any(|&lpn| lpn >= pages) {
+            if pin.kept.keys().any(|&lpn| lpn.0 >= pages) {
                 return Err(format!("the pin at {instant} keeps a page beyond {pages}"));
             }
         }
@@ -256,9 +257,9 @@ impl Pins {
 }
 
 /// The pages of a range that have an entry.
-fn pages_in(kept: &Kept, pages: &Range<u32>) -> Vec<u32> {
-    if pages.len() < kept.len() {
-        let range = pages.clone();
+fn pages_in(kept: &Kept, pages: &Range<Lpn>) -> Vec<Lpn> {
+    let range = Lpn::each(pages.clone());
+    if range.len() < kept.len() {
         return range.filter(|lpn| kept.contains_key(lpn)).collect();
     }
     let all = kept.keys().copied();
@@ -266,7 +267,7 @@ fn pages_in(kept: &Kept, pages: &Range<u32>) -> Vec<u32> {
 }
 
 /// Adds a map to the one before it, entry by entry of the smaller.
-fn merge(older: &mut Kept, mut newer: Kept, lost: &mut impl FnMut(u32)) {
+fn merge(older: &mut Kept, mut newer: Kept, lost: &mut impl FnMut(ObjectId)) {
     if newer.len() <= older.len() {
         for (lpn, object) in newer {
             match older.entry(lpn) {

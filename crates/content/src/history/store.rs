@@ -25,7 +25,8 @@ use super::chains::Chains;
 use super::log::Entry;
 use super::pins::{PinnedInstant, Pins};
 use super::schedule::Schedule;
-use crate::history::{NO_OBJECT, PURGED, names_object};
+use crate::history::{PURGED, names_object};
+use flashlore_flash::{Lpn, ObjectId};
 use rustc_hash::FxHashSet;
 use std::fmt;
 use std::ops::Range;
@@ -65,7 +66,7 @@ pub enum Version {
     /// To what it refers to now: it has not changed since.
     Current,
     /// To this object.
-    Object(u32),
+    Object(ObjectId),
     /// To none: it was unmapped.
     Nothing,
     /// Nobody knows: a purge took it.
@@ -73,9 +74,9 @@ pub enum Version {
 }
 
 impl Version {
-    fn of_entry(object: u32) -> Self {
+    fn of_entry(object: ObjectId) -> Self {
         match object {
-            NO_OBJECT => Version::Nothing,
+            ObjectId::NONE => Version::Nothing,
             PURGED => Version::Purged,
             object => Version::Object(object),
         }
@@ -120,7 +121,7 @@ impl History {
         pages: u32,
         options: HistoryOptions,
         oldest: u64,
-        entries: impl Iterator<Item = (u32, u32, u64)>,
+        entries: impl Iterator<Item = (Lpn, ObjectId, u64)>,
         pins: impl Iterator<Item = PinnedInstant>,
     ) -> Self {
         let chains = Chains::restore(pages, entries);
@@ -143,33 +144,33 @@ impl History {
     }
 
     /// Names the objects anew, as told.
-    pub fn rename(&mut self, name: impl Fn(u32) -> u32) {
+    pub fn rename(&mut self, name: impl Fn(ObjectId) -> ObjectId) {
         self.chains.rename(&name);
         self.pins.rename(&name);
     }
 
-    /// Until `stamp` the page referred to `object`, or to none ([`NO_OBJECT`]); the history takes
+    /// Until `stamp` the page referred to `object`, or to none ([`ObjectId::NONE`]); the history takes
     /// over a reference to it. Stamps of one page never fall; those of different pages may come in
     /// any order, and cost the less the closer it is to theirs.
     ///
     /// # Panics
     /// If there is no such page.
     #[inline(always)]
-    pub fn record(&mut self, lpn: u32, object: u32, stamp: u64) {
+    pub fn record(&mut self, lpn: Lpn, object: ObjectId, stamp: u64) {
         self.recorded += 1;
         self.chains.push(lpn, object, stamp);
     }
 
     /// A hint that a page will be recorded soon: some writes ahead it hides most of the latency.
     #[inline(always)]
-    pub fn prefetch(&self, lpn: u32) {
+    pub fn prefetch(&self, lpn: Lpn) {
         self.chains.prefetch(lpn);
     }
 
     /// The object of the entry of the window that so many others probably leave before, if it names any: to ask
     /// for it in time.
     #[inline(always)]
-    pub fn upcoming(&self, others: u32) -> Option<u32> {
+    pub fn upcoming(&self, others: u32) -> Option<ObjectId> {
         self.chains.upcoming(others)
     }
 
@@ -196,7 +197,7 @@ impl History {
     /// Moves the start of the window on, to `to` or not at all if it is there already: ADVANCE.
     /// Instants passed that the schedule wants are pinned. Every entry with a stamp up to there goes
     /// unless a pinned instant needs it; each object reference given up is told to `drop`.
-    pub fn advance(&mut self, to: u64, drop: &mut impl FnMut(u32)) {
+    pub fn advance(&mut self, to: u64, drop: &mut impl FnMut(ObjectId)) {
         let to = to.max(self.oldest);
         if let Some(schedule) = &self.options.schedule {
             for instant in schedule.instants(self.oldest, to) {
@@ -237,7 +238,7 @@ impl History {
     }
 
     /// Whether an entry will be kept when the window passes it.
-    fn is_needed(&self, number: u32, lpn: u32, stamp: u64) -> bool {
+    fn is_needed(&self, number: u32, lpn: Lpn, stamp: u64) -> bool {
         let schedule = self.options.schedule.as_ref();
         let scheduled = schedule.and_then(|s| s.last_before(self.oldest, stamp));
         let pinned = self.pins.last_before(stamp, lpn);
@@ -256,7 +257,7 @@ impl History {
     ///
     /// # Panics
     /// If there is no such page.
-    pub fn at(&self, lpn: u32, instant: u64) -> Result<Version, TooOld> {
+    pub fn at(&self, lpn: Lpn, instant: u64) -> Result<Version, TooOld> {
         self.demand_exact(instant)?;
         if instant < self.oldest
             && let Some(object) = self.pins.at(lpn, instant)
@@ -279,7 +280,7 @@ impl History {
     pub fn changed_since(
         &self,
         instant: u64,
-        mut tell: impl FnMut(u32, Version),
+        mut tell: impl FnMut(Lpn, Version),
     ) -> Result<(), TooOld> {
         self.demand_exact(instant)?;
         let mut told = FxHashSet::default();
@@ -320,7 +321,7 @@ impl History {
     /// Deletes a snapshot; whether there was one. Entries nobody else needs go; each object
     /// reference given up is told to `drop`. In time proportional to the entries kept for this
     /// instant or for the pinned one before it, whichever are fewer.
-    pub fn delete_snapshot(&mut self, instant: u64, drop: &mut impl FnMut(u32)) -> bool {
+    pub fn delete_snapshot(&mut self, instant: u64, drop: &mut impl FnMut(ObjectId)) -> bool {
         self.pins
             .remove_snapshot(instant, &mut told_of_objects(drop))
     }
@@ -338,7 +339,7 @@ impl History {
 
     /// Does what the schedule wants done at `now`: the window begins where its exact age ends, and
     /// instants it wants no more are unpinned. Without a schedule nothing happens.
-    pub fn apply_schedule(&mut self, now: u64, drop: &mut impl FnMut(u32)) {
+    pub fn apply_schedule(&mut self, now: u64, drop: &mut impl FnMut(ObjectId)) {
         let Some(schedule) = &self.options.schedule else {
             return;
         };
@@ -359,7 +360,7 @@ impl History {
 
     /// Gives up the oldest instant that only the schedule keeps, and names it: what can be done when
     /// an advance frees nothing.
-    pub fn expire_oldest(&mut self, drop: &mut impl FnMut(u32)) -> Option<u64> {
+    pub fn expire_oldest(&mut self, drop: &mut impl FnMut(ObjectId)) -> Option<u64> {
         let instant = self.pins.scheduled().next()?;
         self.pins
             .remove_scheduled(instant, &mut told_of_objects(drop));
@@ -370,11 +371,11 @@ impl History {
     /// before the present version they are [`Version::Purged`] from now on, at later ones as before.
     /// A page that had entries is left with one that says so. Each object reference given up is told
     /// to `drop`. Pages there are not are left out.
-    pub fn purge(&mut self, pages: Range<u32>, drop: &mut impl FnMut(u32)) {
+    pub fn purge(&mut self, pages: Range<Lpn>, drop: &mut impl FnMut(ObjectId)) {
         let mut lost = told_of_objects(drop);
-        let end = pages.end.min(self.chains.pages());
+        let end = pages.end.min(Lpn(self.chains.pages()));
         let pages = pages.start.min(end)..end;
-        for lpn in pages.clone() {
+        for lpn in Lpn::each(pages.clone()) {
             self.chains.purge(lpn, &mut lost);
         }
         let in_window = |lpn| self.chains.has(lpn);
@@ -384,9 +385,9 @@ impl History {
 
     /// Forgets every instant before `to`, pinned ones too if anything changed since; answers the
     /// snapshots that this ended. Each object reference given up is told to `drop`.
-    pub fn forget_before(&mut self, to: u64, drop: &mut impl FnMut(u32)) -> Vec<u64> {
+    pub fn forget_before(&mut self, to: u64, drop: &mut impl FnMut(ObjectId)) -> Vec<u64> {
         let to = to.max(self.oldest);
-        let last = self.last_change(0..self.chains.pages());
+        let last = self.last_change(Lpn(0)..Lpn(self.chains.pages()));
         let changed = |&instant: &u64| {
             let pins = &self.pins;
             last.is_some_and(|last| last > instant) || pins.after(instant).next().is_some()
@@ -406,9 +407,10 @@ impl History {
     }
 
     /// When the last change of any of these pages in the window was.
-    pub fn last_change(&self, pages: Range<u32>) -> Option<u64> {
-        let pages = pages.start..pages.end.min(self.chains.pages());
-        let newest = pages.filter_map(|lpn| Some(self.chains.of_page(lpn).next()?.stamp));
+    pub fn last_change(&self, pages: Range<Lpn>) -> Option<u64> {
+        let pages = pages.start..pages.end.min(Lpn(self.chains.pages()));
+        let newest =
+            Lpn::each(pages).filter_map(|lpn| Some(self.chains.of_page(lpn).next()?.stamp));
         newest.max()
     }
 
@@ -425,7 +427,7 @@ impl History {
     }
 
     /// The entry of a number in use, as (page, object, stamp), after [`History::tidy`].
-    pub fn entry(&self, number: u32) -> (u32, u32, u64) {
+    pub fn entry(&self, number: u32) -> (Lpn, ObjectId, u64) {
         self.chains.entry(number)
     }
 
@@ -519,7 +521,7 @@ impl History {
     }
 
     /// Every object reference held, as often as it is.
-    pub fn objects(&self) -> impl Iterator<Item = u32> {
+    pub fn objects(&self) -> impl Iterator<Item = ObjectId> {
         let window = self.chains.all().map(|(_, entry)| entry.object);
         window
             .chain(self.pins.objects())
@@ -537,7 +539,7 @@ impl History {
 }
 
 /// Tells only of entries that name an object.
-fn told_of_objects(drop: &mut impl FnMut(u32)) -> impl FnMut(u32) {
+fn told_of_objects(drop: &mut impl FnMut(ObjectId)) -> impl FnMut(ObjectId) {
     |object| {
         if names_object(object) {
             drop(object);

@@ -1,6 +1,7 @@
 //! The vectors of the specification, and the store against the naive model of the oracle crate.
 
 use super::*;
+use flashlore_flash::{Lpn, ObjectId};
 use flashlore_oracle::history::HistoryModel;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -11,25 +12,25 @@ fn history(pages: u32) -> History {
 }
 
 /// The objects given up by an operation, in order.
-fn lost(operation: impl FnOnce(&mut dyn FnMut(u32))) -> Vec<u32> {
+fn lost(operation: impl FnOnce(&mut dyn FnMut(ObjectId))) -> Vec<u32> {
     let mut objects = Vec::new();
-    operation(&mut |object| objects.push(object));
+    operation(&mut |object| objects.push(object.0));
     objects.sort_unstable();
     objects
 }
 
-const A: u32 = 0;
-const B: u32 = 1;
-const A1: u32 = 11;
-const A2: u32 = 12;
-const B1: u32 = 21;
+const A: Lpn = Lpn(0);
+const B: Lpn = Lpn(1);
+const A1: ObjectId = ObjectId(11);
+const A2: ObjectId = ObjectId(12);
+const B1: ObjectId = ObjectId(21);
 
 /// `spec/bvssd.md` section 7: W(A,a1) W(A,a2) W(B,b1) W(A,a3) TRIM(B) at 1, 3, 5, 7, 9.
 fn vector() -> History {
     let mut history = history(2);
-    history.record(A, NO_OBJECT, 1);
+    history.record(A, ObjectId::NONE, 1);
     history.record(A, A1, 3);
-    history.record(B, NO_OBJECT, 5);
+    history.record(B, ObjectId::NONE, 5);
     history.record(A, A2, 7);
     history.record(B, B1, 9);
     history
@@ -61,10 +62,10 @@ fn the_recovery_vector() {
 #[test]
 fn the_collection_vector() {
     let mut history = vector();
-    assert_eq!(lost(|mut drop| history.advance(4, &mut drop)), [A1]);
-    let objects: Vec<u32> = history.objects().collect();
+    assert_eq!(lost(|mut drop| history.advance(4, &mut drop)), [A1.0]);
+    let objects: Vec<ObjectId> = history.objects().collect();
     assert_eq!(objects, [A2, B1], "A2 survives although it is not current");
-    assert_eq!(lost(|mut drop| history.advance(7, &mut drop)), [A2]);
+    assert_eq!(lost(|mut drop| history.advance(7, &mut drop)), [A2.0]);
     assert_eq!(history.objects().collect::<Vec<_>>(), [B1]);
     assert_eq!((history.len(), history.recorded()), (1, 5));
 }
@@ -74,23 +75,23 @@ fn the_papers_example() {
     // LPN 3 lies on page 4 and is written to page 5 at T1: (3, 4, T1).
     const T1: u64 = 100;
     let mut history = history(8);
-    history.record(3, 4, T1);
-    assert_eq!(history.at(3, T1 - 1), Ok(Version::Object(4)));
-    assert_eq!(history.at(3, T1), Ok(Version::Current));
-    assert_eq!(history.at(2, 0), Ok(Version::Current));
+    history.record(Lpn(3), ObjectId(4), T1);
+    assert_eq!(history.at(Lpn(3), T1 - 1), Ok(Version::Object(ObjectId(4))));
+    assert_eq!(history.at(Lpn(3), T1), Ok(Version::Current));
+    assert_eq!(history.at(Lpn(2), 0), Ok(Version::Current));
 }
 
 #[test]
 fn of_equal_stamps_the_first_recorded_counts() {
     let mut history = history(2);
-    history.record(A, NO_OBJECT, 5);
+    history.record(A, ObjectId::NONE, 5);
     history.record(A, A1, 5);
     history.record(A, A2, 5);
     assert_eq!(history.at(A, 4), Ok(Version::Nothing));
     assert_eq!(history.at(A, 5), Ok(Version::Current));
     assert_eq!(history.stamp_to_drop(1), Some(5));
     history.snapshot(4).unwrap();
-    assert_eq!(lost(|mut drop| history.advance(5, &mut drop)), [A1, A2]);
+    assert_eq!(lost(|mut drop| history.advance(5, &mut drop)), [A1.0, A2.0]);
     assert_eq!(history.at(A, 4), Ok(Version::Nothing));
     history.check().unwrap();
 }
@@ -115,7 +116,7 @@ fn a_late_entry_changes_no_instant_of_the_window_and_goes_with_the_next_advance(
     let mut history = vector();
     history.advance(8, &mut |_| ());
     // Handed on late by a write queue: A was written at 8, before the window began.
-    history.record(A, 13, 8);
+    history.record(A, ObjectId(13), 8);
     history.check().unwrap();
     assert_eq!(history.at(A, 8), Ok(Version::Current));
     assert_eq!(lost(|mut drop| history.advance(8, &mut drop)), [13]);
@@ -132,16 +133,16 @@ fn alternating_values_fill_the_budget_and_no_more_when_the_caller_advances() {
     for stamp in 0..10_000u64 {
         let object = (stamp % 2) as u32;
         references[object as usize] += 1;
-        history.record(0, object, stamp);
+        history.record(Lpn(0), ObjectId(object), stamp);
         while history.is_full() {
             let to = history.stamp_to_drop(10).unwrap();
-            history.advance(to, &mut |object| references[object as usize] -= 1);
+            history.advance(to, &mut |object| references[object.index()] -= 1);
         }
         assert!(history.len() < 100);
     }
     assert_eq!(history.oldest(), 10_000 - 1 - history.len() as u64);
     for object in 0..2 {
-        let held = history.objects().filter(|&o| o == object).count();
+        let held = history.objects().filter(|&o| o == ObjectId(object)).count();
         assert_eq!(references[object as usize], held as i32);
     }
 }
@@ -150,13 +151,16 @@ fn alternating_values_fill_the_budget_and_no_more_when_the_caller_advances() {
 fn what_was_purged_is_told_and_never_shown_as_something_else() {
     let mut history = vector();
     history.snapshot(4).unwrap();
-    assert_eq!(lost(|mut drop| history.advance(8, &mut drop)), [A1]);
+    assert_eq!(lost(|mut drop| history.advance(8, &mut drop)), [A1.0]);
     assert_eq!(
         history.kept(),
         2,
         "A2 for the snapshot, and that B was unmapped"
     );
-    assert_eq!(lost(|mut drop| history.purge(0..2, &mut drop)), [A2, B1]);
+    assert_eq!(
+        lost(|mut drop| history.purge(Lpn(0)..Lpn(2), &mut drop)),
+        [A2.0, B1.0]
+    );
     assert_eq!(history.objects().count(), 0);
     assert_eq!(state(&history, 4), [Version::Purged; 2]);
     assert_eq!(state(&history, 8), [Version::Current, Version::Purged]);
@@ -169,7 +173,7 @@ fn memory_follows_the_number_of_entries() {
     let mut history = history(4);
     let empty = history.heap_bytes();
     for stamp in 0..1000 {
-        history.record(stamp as u32 % 4, stamp as u32, stamp);
+        history.record(Lpn(stamp as u32 % 4), ObjectId(stamp as u32), stamp);
     }
     let full = history.heap_bytes();
     assert!((20_000..23_000).contains(&(full - empty)), "{full} {empty}");
@@ -181,12 +185,12 @@ fn memory_follows_the_number_of_entries() {
 fn gaps_are_closed_when_what_lies_before_them_has_gone() {
     let mut history = history(2);
     for stamp in 0..20 {
-        history.record(A, 1, stamp);
+        history.record(A, ObjectId(1), stamp);
     }
     for stamp in 20..32 {
-        history.record(B, 2, stamp);
+        history.record(B, ObjectId(2), stamp);
     }
-    history.purge(B..B + 1, &mut |_| ());
+    history.purge(B..Lpn(B.0 + 1), &mut |_| ());
     history.check().unwrap();
     history.advance(15, &mut |_| ());
     history.check().unwrap();
@@ -200,7 +204,7 @@ const PAGES: u32 = 6;
 enum Step {
     /// Time goes on, and a page is written or trimmed, stamped so long ago.
     Write {
-        lpn: u32,
+        lpn: Lpn,
         trim: bool,
         later: u64,
         ago: u64,
@@ -223,7 +227,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let write = (0..PAGES, prop::bool::weighted(0.15), 0..3u64, 0..12u64).prop_map(
         |(lpn, trim, later, ago)| Step::Write {
-            lpn,
+            lpn: Lpn(lpn),
             trim,
             later,
             ago,
@@ -288,13 +292,13 @@ impl Pair {
                 ago,
             } => {
                 self.now += later;
-                let first = model.written(lpn as usize);
+                let first = model.written(lpn.index());
                 let stamp = self.now.saturating_sub(ago).max(first);
                 // Every object has a name of its own, so that none is taken for another.
                 self.written += 1;
                 let object = (!trim).then_some(self.written);
-                let old = model.write(lpn as usize, object, stamp);
-                history.record(lpn, old.unwrap_or(NO_OBJECT), stamp);
+                let old = model.write(lpn.index(), object, stamp);
+                history.record(lpn, old.map_or(ObjectId::NONE, ObjectId), stamp);
             }
             Step::Advance(ago) => {
                 let to = self.now.saturating_sub(ago);
@@ -313,7 +317,7 @@ impl Pair {
                 prop_assert_eq!(found.then_some(gone), model.delete_snapshot(instant));
             }
             Step::Purge(from, to) => {
-                let gone = lost(|mut drop| history.purge(from..to, &mut drop));
+                let gone = lost(|mut drop| history.purge(Lpn(from)..Lpn(to), &mut drop));
                 prop_assert_eq!(gone, model.purge(from as usize..to as usize));
             }
             Step::Forget(ago) => {
@@ -360,12 +364,12 @@ impl Pair {
         prop_assert_eq!(history.len(), model.len());
         prop_assert!(history.pinned().eq(model.pinned()));
         prop_assert!(history.snapshots().eq(model.snapshots().iter().copied()));
-        let mut objects: Vec<u32> = history.objects().collect();
+        let mut objects: Vec<u32> = history.objects().map(|object| object.0).collect();
         objects.sort_unstable();
         prop_assert_eq!(objects, model.objects());
         for instant in 0..self.now + 6 {
             for lpn in 0..PAGES {
-                let version = history.at(lpn, instant).ok();
+                let version = history.at(Lpn(lpn), instant).ok();
                 let expected = model.at(lpn as usize, instant);
                 prop_assert_eq!(version, expected.map(version_of), "{} at {}", lpn, instant);
             }
@@ -376,7 +380,7 @@ impl Pair {
 }
 
 fn version_of(version: Option<Option<u32>>) -> Version {
-    match version {
+    match version.map(|named| named.map(ObjectId)) {
         None => Version::Current,
         Some(None) => Version::Nothing,
         Some(Some(PURGED)) => Version::Purged,
@@ -387,7 +391,8 @@ fn version_of(version: Option<Option<u32>>) -> Version {
 /// The pages the store tells of; a page told of twice is an error of its own kind.
 fn changed(history: &History, instant: u64) -> Option<BTreeMap<u32, Version>> {
     let mut pages = BTreeMap::new();
-    let tell = |lpn, version| assert_eq!(pages.insert(lpn, version), None, "page {lpn} twice");
+    let tell =
+        |lpn: Lpn, version| assert_eq!(pages.insert(lpn.0, version), None, "page {lpn} twice");
     history.changed_since(instant, tell).ok()?;
     Some(pages)
 }
@@ -412,7 +417,7 @@ proptest! {
         }
         // Every reference is given up once: what is held now goes when nothing is wanted any more.
         let snapshots: Vec<u64> = pair.history.snapshots().collect();
-        let mut left: Vec<u32> = pair.history.objects().collect();
+        let mut left: Vec<u32> = pair.history.objects().map(|object| object.0).collect();
         left.sort_unstable();
         let gone = lost(|mut drop| {
             pair.history.advance(pair.now, &mut drop);

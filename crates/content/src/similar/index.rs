@@ -11,6 +11,7 @@
 //! a bucket has no gap before an entry; an object has at most one entry; at most `capacity` entries.
 
 use super::{SUPER_FEATURES, Sketch};
+use std::fmt;
 
 /// Entries that a bucket names.
 pub const WAYS: usize = 4;
@@ -22,8 +23,8 @@ const PLACES_FOR_TWO: usize = 3;
 const NONE: u32 = 0;
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    object: u32,
+struct Entry<K> {
+    object: K,
     sketch: Sketch,
     /// Tables in which it has a place; 0 if the entry is free.
     places: u8,
@@ -31,11 +32,16 @@ struct Entry {
     used: bool,
 }
 
-/// The index.
+/// What an index can name: a small number.
+pub trait Name: Copy + Eq + fmt::Display + Into<u64> {}
+
+impl<K: Copy + Eq + fmt::Display + Into<u64>> Name for K {}
+
+/// The index. `K` is how its owner calls an object.
 #[derive(Debug, Clone)]
-pub struct SimilarIndex {
+pub struct SimilarIndex<K> {
     tables: [Vec<u32>; SUPER_FEATURES],
-    entries: Vec<Entry>,
+    entries: Vec<Entry<K>>,
     free: Vec<u32>,
     /// By object.
     entry_of: Vec<u32>,
@@ -43,7 +49,12 @@ pub struct SimilarIndex {
     capacity: u32,
 }
 
-impl SimilarIndex {
+/// The number of an object as an index into a table.
+fn number_of(object: impl Name) -> usize {
+    object.into() as usize
+}
+
+impl<K: Name> SimilarIndex<K> {
     /// An empty index of at most so many entries; one of 0 keeps nothing.
     pub fn new(capacity: u32) -> Self {
         let places = capacity as usize * PLACES_FOR_TWO / 2;
@@ -69,13 +80,13 @@ impl SimilarIndex {
     }
 
     /// Whether an object has an entry.
-    pub fn holds(&self, object: u32) -> bool {
+    pub fn holds(&self, object: K) -> bool {
         self.entry_of(object).is_some()
     }
 
     /// The object that shares most super-features with a sketch, among those that are `accepted`; of equals one
     /// that was entered late.
-    pub fn find(&self, sketch: &Sketch, accepted: impl Fn(u32) -> bool) -> Option<u32> {
+    pub fn find(&self, sketch: &Sketch, accepted: impl Fn(K) -> bool) -> Option<K> {
         let mut best = None;
         let mut most = 0;
         for table in 0..SUPER_FEATURES {
@@ -96,16 +107,16 @@ impl SimilarIndex {
     }
 
     /// An object has been of use.
-    pub fn touch(&mut self, object: u32) {
+    pub fn touch(&mut self, object: K) {
         if let Some(number) = self.entry_of(object) {
             self.entries[number].used = true;
         }
     }
 
     /// Enters an object that has no entry.
-    pub fn insert(&mut self, object: u32, sketch: Sketch) {
+    pub fn insert(&mut self, object: K, sketch: Sketch) {
         debug_assert!(!self.holds(object));
-        let Some(number) = self.take_free() else {
+        let Some(number) = self.take_free(object) else {
             return;
         };
         self.entries[number] = Entry {
@@ -114,10 +125,10 @@ impl SimilarIndex {
             places: SUPER_FEATURES as u8,
             used: false,
         };
-        if self.entry_of.len() <= object as usize {
-            self.entry_of.resize(object as usize + 1, NONE);
+        if self.entry_of.len() <= number_of(object) {
+            self.entry_of.resize(number_of(object) + 1, NONE);
         }
-        self.entry_of[object as usize] = number as u32 + 1;
+        self.entry_of[number_of(object)] = number as u32 + 1;
         for table in 0..SUPER_FEATURES {
             let bucket = self.bucket(table, &sketch);
             let places = &mut self.tables[table][bucket];
@@ -128,7 +139,7 @@ impl SimilarIndex {
     }
 
     /// Removes an object, if it has an entry.
-    pub fn remove(&mut self, object: u32) {
+    pub fn remove(&mut self, object: K) {
         let Some(number) = self.entry_of(object) else {
             return;
         };
@@ -150,15 +161,15 @@ impl SimilarIndex {
         let words = self.tables.iter().map(Vec::capacity).sum::<usize>()
             + self.free.capacity()
             + self.entry_of.capacity();
-        words * size_of::<u32>() + self.entries.capacity() * size_of::<Entry>()
+        words * size_of::<u32>() + self.entries.capacity() * size_of::<Entry<K>>()
     }
 
-    fn entry_of(&self, object: u32) -> Option<usize> {
-        let named = self.entry_of.get(object as usize).copied();
+    fn entry_of(&self, object: K) -> Option<usize> {
+        let named = self.entry_of.get(number_of(object)).copied();
         named.filter(|&n| n != NONE).map(|n| n as usize - 1)
     }
 
-    fn entry(&self, place: u32) -> Option<&Entry> {
+    fn entry(&self, place: u32) -> Option<&Entry<K>> {
         (place != NONE).then(|| &self.entries[place as usize - 1])
     }
 
@@ -170,14 +181,14 @@ impl SimilarIndex {
         at..at + WAYS
     }
 
-    /// A free entry; if there is none, that of whoever the hand meets first that was of no use.
-    fn take_free(&mut self) -> Option<usize> {
+    /// A free entry for an object; if there is none, that of whoever the hand meets first that was of no use.
+    fn take_free(&mut self, object: K) -> Option<usize> {
         if let Some(number) = self.free.pop() {
             return Some(number as usize);
         }
         if self.entries.len() < self.capacity as usize {
             self.entries.push(Entry {
-                object: 0,
+                object,
                 sketch: Sketch([0; SUPER_FEATURES]),
                 places: 0,
                 used: false,
@@ -190,9 +201,9 @@ impl SimilarIndex {
         while std::mem::take(&mut self.entries[self.hand].used) {
             self.hand = (self.hand + 1) % self.entries.len();
         }
-        let object = self.entries[self.hand].object;
+        let leaves = self.entries[self.hand].object;
         self.hand = (self.hand + 1) % self.entries.len();
-        self.remove(object);
+        self.remove(leaves);
         self.free.pop().map(|number| number as usize)
     }
 
@@ -209,7 +220,7 @@ impl SimilarIndex {
 
     /// An entry has no place any more.
     fn forget(&mut self, number: usize) {
-        self.entry_of[self.entries[number].object as usize] = NONE;
+        self.entry_of[number_of(self.entries[number].object)] = NONE;
         self.free.push(number as u32);
     }
 
@@ -217,7 +228,7 @@ impl SimilarIndex {
     ///
     /// # Errors
     /// A sentence that says what does not hold.
-    pub fn check(&self, is_base: impl Fn(u32) -> bool) -> Result<(), String> {
+    pub fn check(&self, is_base: impl Fn(K) -> bool) -> Result<(), String> {
         let mut places = vec![0u8; self.entries.len()];
         for (number, table) in self.tables.iter().enumerate() {
             for (at, bucket) in table.chunks(WAYS).enumerate() {
@@ -278,14 +289,15 @@ impl SimilarIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flashlore_flash::ObjectId;
     use proptest::prelude::*;
 
     /// What the index should hold, looked through from end to end: entries in the order of their numbers, and for
     /// each table the objects of each bucket, the last one entered first.
     struct Naive {
-        entries: Vec<Option<(u32, Sketch, bool)>>,
+        entries: Vec<Option<(ObjectId, Sketch, bool)>>,
         free: Vec<usize>,
-        buckets: [Vec<Vec<u32>>; SUPER_FEATURES],
+        buckets: [Vec<Vec<ObjectId>>; SUPER_FEATURES],
         hand: usize,
         capacity: usize,
     }
@@ -302,18 +314,18 @@ mod tests {
             }
         }
 
-        fn bucket(&mut self, table: usize, sketch: &Sketch) -> &mut Vec<u32> {
+        fn bucket(&mut self, table: usize, sketch: &Sketch) -> &mut Vec<ObjectId> {
             let buckets = self.buckets[table].len() as u64;
             let at = (u64::from(sketch.0[table]) * buckets) >> 32;
             &mut self.buckets[table][at as usize]
         }
 
-        fn number(&self, object: u32) -> Option<usize> {
-            let has = |e: &Option<(u32, Sketch, bool)>| e.is_some_and(|e| e.0 == object);
+        fn number(&self, object: ObjectId) -> Option<usize> {
+            let has = |e: &Option<(ObjectId, Sketch, bool)>| e.is_some_and(|e| e.0 == object);
             self.entries.iter().position(has)
         }
 
-        fn remove(&mut self, object: u32) {
+        fn remove(&mut self, object: ObjectId) {
             if let Some(number) = self.number(object) {
                 let buckets = self.buckets.iter_mut().flatten();
                 buckets.for_each(|bucket| bucket.retain(|&o| o != object));
@@ -322,7 +334,7 @@ mod tests {
             }
         }
 
-        fn insert(&mut self, object: u32, sketch: Sketch) {
+        fn insert(&mut self, object: ObjectId, sketch: Sketch) {
             if self.capacity == 0 {
                 return;
             }
@@ -342,15 +354,19 @@ mod tests {
                 let bucket = self.bucket(table, &sketch);
                 bucket.insert(0, object);
                 let displaced = (bucket.len() > WAYS).then(|| bucket.pop()).flatten();
-                let held = |o: &u32| self.buckets.iter().flatten().flatten().any(|b| b == o);
+                let held = |o: &ObjectId| self.buckets.iter().flatten().flatten().any(|b| b == o);
                 if let Some(gone) = displaced.filter(|o| !held(o)) {
                     self.remove(gone);
                 }
             }
         }
 
-        fn find(&mut self, sketch: &Sketch, accepted: impl Fn(u32) -> bool) -> Option<u32> {
-            let mut best: Option<(u32, u32)> = None;
+        fn find(
+            &mut self,
+            sketch: &Sketch,
+            accepted: impl Fn(ObjectId) -> bool,
+        ) -> Option<ObjectId> {
+            let mut best: Option<(u32, ObjectId)> = None;
             for table in 0..SUPER_FEATURES {
                 for object in self.bucket(table, sketch).clone() {
                     let number = self.number(object).expect("it is held");
@@ -380,6 +396,7 @@ mod tests {
             let mut index = SimilarIndex::new(capacity);
             let mut naive = Naive::new(capacity);
             for (what, object, raw) in steps {
+                let object = ObjectId(object);
                 match what {
                     0 => {
                         index.remove(object);
@@ -397,9 +414,9 @@ mod tests {
                     }
                     _ => {}
                 }
-                let accepted = |o: u32| o % 5 != object % 5;
+                let accepted = |o: ObjectId| o.0 % 5 != object.0 % 5;
                 prop_assert_eq!(index.find(&sketch(raw), accepted), naive.find(&sketch(raw), accepted));
-                for o in 0..30 {
+                for o in (0..30).map(ObjectId) {
                     prop_assert_eq!(index.holds(o), naive.number(o).is_some(), "object {}", o);
                 }
                 index.check(|o| naive.number(o).is_some()).map_err(TestCaseError::fail)?;
@@ -410,24 +427,30 @@ mod tests {
     #[test]
     fn the_most_alike_is_found_and_of_equals_the_one_entered_last() {
         let mut index = SimilarIndex::new(8);
-        index.insert(1, Sketch([1, 2, 3, 4]));
-        index.insert(2, Sketch([1, 2, 5, 6]));
-        index.insert(3, Sketch([1, 7, 8, 9]));
-        let find = |sketch| index.find(&Sketch(sketch), |_| true);
+        index.insert(ObjectId(1), Sketch([1, 2, 3, 4]));
+        index.insert(ObjectId(2), Sketch([1, 2, 5, 6]));
+        index.insert(ObjectId(3), Sketch([1, 7, 8, 9]));
+        let find = |sketch| index.find(&Sketch(sketch), |_| true).map(|object| object.0);
         assert_eq!(find([1, 2, 3, 4]), Some(1));
         assert_eq!(find([1, 2, 0, 0]), Some(2));
         assert_eq!(find([1, 8, 9, 0]), Some(3));
         assert_eq!(find([2, 1, 4, 3]), None);
-        assert_eq!(index.find(&Sketch([1, 2, 3, 4]), |o| o != 1), Some(2));
+        assert_eq!(
+            index.find(&Sketch([1, 2, 3, 4]), |o| o != ObjectId(1)),
+            Some(ObjectId(2))
+        );
     }
 
     #[test]
     fn what_was_of_use_outlasts_what_was_not() {
         let mut index = SimilarIndex::new(2);
-        index.insert(1, Sketch([1; 4]));
-        index.insert(2, Sketch([2; 4]));
-        index.touch(1);
-        index.insert(3, Sketch([3; 4]));
-        assert_eq!([1, 2, 3].map(|o| index.holds(o)), [true, false, true]);
+        index.insert(ObjectId(1), Sketch([1; 4]));
+        index.insert(ObjectId(2), Sketch([2; 4]));
+        index.touch(ObjectId(1));
+        index.insert(ObjectId(3), Sketch([3; 4]));
+        assert_eq!(
+            [1, 2, 3].map(|o| index.holds(ObjectId(o))),
+            [true, false, true]
+        );
     }
 }

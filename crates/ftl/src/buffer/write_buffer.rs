@@ -9,6 +9,7 @@
 //! held at most once; its newest version is found, be it held or leaving, unless it was trimmed since;
 //! held, leaving and free places are all there are; the protected segment is not too long.
 
+use flashlore_flash::Lpn;
 use std::collections::HashMap;
 
 use flashlore_content::list::{List, Node};
@@ -46,7 +47,7 @@ enum State {
 
 #[derive(Debug, Clone)]
 struct Page<V> {
-    lpn: u32,
+    lpn: Lpn,
     value: V,
     state: State,
 }
@@ -60,7 +61,7 @@ pub struct WriteBuffer<V> {
     pages: Vec<Node<Page<V>>>,
     free: Vec<u32>,
     /// Where the newest version of a page is.
-    newest: HashMap<u32, u32>,
+    newest: HashMap<Lpn, u32>,
     probation: List,
     protected: List,
     leaving: u32,
@@ -97,13 +98,13 @@ impl<V: Copy> WriteBuffer<V> {
     }
 
     /// The newest version of a page, if it is here.
-    pub fn get(&self, lpn: u32) -> Option<V> {
+    pub fn get(&self, lpn: Lpn) -> Option<V> {
         let place = self.newest.get(&lpn)?;
         Some(self.pages[*place as usize].item.value)
     }
 
     /// Writes a page.
-    pub fn put(&mut self, lpn: u32, value: V) -> Put {
+    pub fn put(&mut self, lpn: Lpn, value: V) -> Put {
         if let Some(&place) = self.newest.get(&lpn)
             && self.pages[place as usize].item.state != State::Leaving
         {
@@ -161,7 +162,7 @@ impl<V: Copy> WriteBuffer<V> {
 
     /// The victim begins to leave: its place, its number and what is known of it. `None` if no page is
     /// held.
-    pub fn evict(&mut self) -> Option<(u32, u32, V)> {
+    pub fn evict(&mut self) -> Option<(u32, Lpn, V)> {
         let place = self.probation.tail().or_else(|| self.protected.tail())?;
         self.unlink(place);
         let page = &mut self.pages[place as usize].item;
@@ -182,7 +183,7 @@ impl<V: Copy> WriteBuffer<V> {
     }
 
     /// Forgets a page; whether it was held. One that leaves is not found any more.
-    pub fn trim(&mut self, lpn: u32) -> bool {
+    pub fn trim(&mut self, lpn: Lpn) -> bool {
         let Some(place) = self.newest.remove(&lpn) else {
             return false;
         };
@@ -200,7 +201,7 @@ impl<V: Copy> WriteBuffer<V> {
     }
 
     /// The pages of the probationary and of the protected segment, from head to tail.
-    pub fn segments(&self) -> [Vec<u32>; 2] {
+    pub fn segments(&self) -> [Vec<Lpn>; 2] {
         [&self.probation, &self.protected].map(|list| {
             let places = list.iter(&self.pages);
             places.map(|at| self.pages[at as usize].item.lpn).collect()

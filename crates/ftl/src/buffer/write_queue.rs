@@ -5,12 +5,13 @@
 //! came before it; no empty bucket is kept; the buckets are ranked by length, then by their oldest
 //! change; the newest version of a page is found until it has left.
 
+use flashlore_flash::Lpn;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 #[derive(Debug, Clone)]
 struct Queued<V> {
-    lpn: u32,
+    lpn: Lpn,
     value: V,
     number: u64,
 }
@@ -30,7 +31,7 @@ pub struct WriteQueue<V> {
     /// By place; grows to `places` and no further.
     changes: Vec<Queued<V>>,
     free: Vec<u32>,
-    newest: HashMap<u32, u32>,
+    newest: HashMap<Lpn, u32>,
     buckets: HashMap<u32, Bucket>,
     /// Length, oldest change and number of every bucket: the first is the largest.
     ranked: BTreeSet<(Reverse<usize>, u64, u32)>,
@@ -68,19 +69,19 @@ impl<V: Copy> WriteQueue<V> {
     }
 
     /// The newest change of a page, if one is here.
-    pub fn get(&self, lpn: u32) -> Option<V> {
+    pub fn get(&self, lpn: Lpn) -> Option<V> {
         let place = self.newest.get(&lpn)?;
         Some(self.changes[*place as usize].value)
     }
 
     /// The page of a change and what is known of it.
-    pub fn change(&self, place: u32) -> (u32, V) {
+    pub fn change(&self, place: u32) -> (Lpn, V) {
         let change = &self.changes[place as usize];
         (change.lpn, change.value)
     }
 
     /// Enters a change; `false`, and nothing happens, if no place is free.
-    pub fn push(&mut self, lpn: u32, value: V) -> bool {
+    pub fn push(&mut self, lpn: Lpn, value: V) -> bool {
         if self.held + self.leaving >= self.places {
             return false;
         }
@@ -100,7 +101,7 @@ impl<V: Copy> WriteQueue<V> {
                 (self.changes.len() - 1) as u32
             }
         };
-        let number = lpn / self.bucket_pages;
+        let number = lpn.0 / self.bucket_pages;
         let bucket = self.buckets.entry(number).or_insert(Bucket {
             oldest: self.pushed,
             places: Vec::new(),
@@ -117,8 +118,8 @@ impl<V: Copy> WriteQueue<V> {
 
     /// Flushes the bucket of an address, or the largest if that is empty: the places of its changes in
     /// order of arrival. They leave.
-    pub fn flush_bucket_of(&mut self, lpn: u32) -> Vec<u32> {
-        let number = lpn / self.bucket_pages;
+    pub fn flush_bucket_of(&mut self, lpn: Lpn) -> Vec<u32> {
+        let number = lpn.0 / self.bucket_pages;
         if self.buckets.contains_key(&number) {
             return self.flush(number);
         }
@@ -169,7 +170,7 @@ impl<V: Copy> WriteQueue<V> {
             }
             if let Some(stray) = numbers
                 .clone()
-                .find(|c| c.lpn / self.bucket_pages != number)
+                .find(|c| c.lpn.0 / self.bucket_pages != number)
             {
                 return Err(format!("page {} is in bucket {number}", stray.lpn));
             }

@@ -3,7 +3,9 @@
 
 use flashlore_content::history::History;
 use flashlore_content::{Dedup, Encoder};
-use flashlore_flash::{Cause, Completion, Owner, Ppn, Ready, Tag, Time, When};
+use flashlore_flash::{
+    Cause, Completion, Lpn, ObjectId, Owner, PackId, Ppn, Ready, Tag, Time, When,
+};
 
 use super::device::{ContentDevice, Policies};
 use super::parts::{EncodedOf, Failure, PageOf, Parts};
@@ -12,7 +14,7 @@ use crate::core::Core;
 use crate::core::restore::RestoredBlocks;
 use crate::error::OptionsError;
 use crate::map_cache::Resident;
-use crate::mapping::objects::{NO_OBJECT, Objects};
+use crate::mapping::objects::Objects;
 use crate::options::FtlOptions;
 use crate::policies::delta::Delta;
 use crate::policies::delta::packs::{Packs, RestoredPack, Slot};
@@ -27,7 +29,7 @@ const MOST_ROUNDS: u32 = 1000;
 #[derive(Debug, Clone, Copy)]
 pub struct RestoredObject<C> {
     /// Its handle.
-    pub handle: u32,
+    pub handle: ObjectId,
     /// Where it lies; of a packed one, nowhere.
     pub location: Ppn,
     /// Its content.
@@ -39,8 +41,8 @@ pub struct RestoredObject<C> {
 pub struct RestoredPacked<V> {
     /// Its slot, which names it.
     pub slot: Slot,
-    /// What it needs to be decoded, or [`NO_OBJECT`].
-    pub base: u32,
+    /// What it needs to be decoded, or [`ObjectId::NONE`].
+    pub base: ObjectId,
     /// Where it is.
     pub place: RestoredPlace<V>,
 }
@@ -49,7 +51,7 @@ pub struct RestoredPacked<V> {
 #[derive(Debug, Clone, Copy)]
 pub enum RestoredPlace<V> {
     /// In the packed page with this number.
-    Page(u32),
+    Page(PackId),
     /// In no page yet.
     Ram(V),
 }
@@ -103,8 +105,8 @@ pub enum HeldEncoded<V> {
 /// What a recovery found.
 #[derive(Debug)]
 pub struct Restored<'a, C, V> {
-    /// An object handle, or [`NO_OBJECT`], for each exported page.
-    pub map: &'a [u32],
+    /// An object handle, or [`ObjectId::NONE`], for each exported page.
+    pub map: &'a [ObjectId],
     /// The objects that something refers to, the first to be forgotten by the index at the front.
     pub objects: &'a [RestoredObject<C>],
     /// Those of them that are packed.
@@ -139,8 +141,8 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         } = found;
         let dedup = policies.dedup;
         let whole = objects.iter().filter(|o| o.location.is_some());
-        let whole = whole.map(|o| (o.location, Owner::value(o.handle)));
-        let pages = (0..).zip(&packs);
+        let whole = whole.map(|o| (o.location, Owner::object(o.handle)));
+        let pages = (0..).map(PackId).zip(&packs);
         let pages = pages.filter_map(|(n, pack)| Some((pack.as_ref()?.location, Owner::pack(n))));
         let most = Self::most_objects(&flash, &options);
         let log = policies.delta.is_some();
@@ -197,17 +199,17 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         };
         delta.most_packs = Self::most_packs(&self.core);
         for RestoredPacked { slot, base, place } in &packed {
-            if *base != NO_OBJECT {
+            if *base != ObjectId::NONE {
                 objects.pin(*base, slot.object);
             }
             let page = match place {
                 RestoredPlace::Page(page) => *page,
-                RestoredPlace::Ram(_) => NO_OBJECT,
+                RestoredPlace::Ram(_) => PackId::NONE,
             };
             objects.set_packed(slot.object, page, *base);
         }
         let is_live = |objects: &Objects<T::Content>, object| {
-            object != NO_OBJECT && objects.references(object) > 0 && objects.is_delta(object)
+            object != ObjectId::NONE && objects.references(object) > 0 && objects.is_delta(object)
         };
         delta.packs = Packs::restore(packs, |object| is_live(objects, object));
         delta.packed = packed.len() as u32;
@@ -219,7 +221,9 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
                 objects.repack(slot.object, page);
             }
         }
-        let alone = (0..objects.handles()).filter(|&object| objects.is_pinned_alone(object));
+        let alone = (0..objects.handles())
+            .map(ObjectId)
+            .filter(|&object| objects.is_pinned_alone(object));
         delta.pinned = alone.count() as u32;
         for (page, on_flash) in delta.packs.used() {
             if on_flash {
@@ -248,7 +252,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
     }
 
     /// The flash pages that hold an object: that of its base, if it has one, and its own.
-    pub fn places(&self, object: u32) -> [Option<Ppn>; 2] {
+    pub fn places(&self, object: ObjectId) -> [Option<Ppn>; 2] {
         self.store.places(object)
     }
 
@@ -280,7 +284,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
     ///
     /// # Errors
     /// A failure of the device.
-    pub fn read_object(&mut self, object: u32) -> Result<PageOf<T>, Failure<T>> {
+    pub fn read_object(&mut self, object: ObjectId) -> Result<PageOf<T>, Failure<T>> {
         if T::ENCODES {
             return self.store.decode(&mut self.core, object);
         }
@@ -291,7 +295,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
     }
 
     /// The object whose value the host reads at a logical page; nothing is timed.
-    pub fn begin_read(&mut self, lpn: u32) -> Option<u32> {
+    pub fn begin_read(&mut self, lpn: Lpn) -> Option<ObjectId> {
         let object = self.store.objects.object_of(lpn)?;
         self.core.counters.host_reads += 1;
         self.store.policies.on_read(lpn);
@@ -302,12 +306,12 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
     ///
     /// # Errors
     /// A failure of the device: what waits in a page buffer may be a copy of what it cannot read.
-    pub fn held(&mut self, object: u32) -> HeldOn<T> {
+    pub fn held(&mut self, object: ObjectId) -> HeldOn<T> {
         let Some((pack, base)) = self.store.objects.packed(object) else {
             return self.held_unit(self.store.objects.at(object));
         };
         let base = match base {
-            NO_OBJECT => None,
+            ObjectId::NONE => None,
             base => Some(Box::new(self.held(base)?)),
         };
         let packs = self.store.policies.delta.as_ref().map(|delta| &delta.packs);
@@ -342,13 +346,18 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
     pub fn rewrite(
         &mut self,
         when: When,
-        lpn: u32,
-        object: u32,
+        lpn: Lpn,
+        object: ObjectId,
         page: PageOf<T>,
     ) -> Result<Completion, Failure<T>> {
-        let (ppn, done) =
-            self.core
-                .append_host(&mut self.store, when, lpn, object, page, Tag::NONE)?;
+        let (ppn, done) = self.core.append_host(
+            &mut self.store,
+            when,
+            lpn,
+            Owner::object(object),
+            page,
+            Tag::NONE,
+        )?;
         if T::ENCODES && self.store.objects.is_packed(object) {
             self.store.materialized(&mut self.core, object, ppn);
         } else {

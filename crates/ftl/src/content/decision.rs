@@ -11,7 +11,7 @@
 
 use flashlore_content::delta::Value;
 use flashlore_content::{Ledger, Sketch};
-use flashlore_flash::{Cause, Completion, Ppn, Ready, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Lpn, ObjectId, Owner, Ppn, Ready, Tag, Time, When};
 
 use super::candidate::{Candidate, CandidateRead};
 use super::device::ContentDevice;
@@ -40,7 +40,7 @@ pub enum Outcome {
 #[derive(Debug, Clone)]
 pub struct Write<C, P> {
     /// The logical page.
-    pub lpn: u32,
+    pub lpn: Lpn,
     /// What the policies know of the value.
     pub content: C,
     /// What is stored of it.
@@ -56,7 +56,7 @@ pub struct Write<C, P> {
 
 impl<C: Copy, P> Write<C, P> {
     /// A hashed write of content that is its own page, not to be encoded.
-    pub fn new(lpn: u32, content: C) -> Self
+    pub fn new(lpn: Lpn, content: C) -> Self
     where
         C: Into<P>,
     {
@@ -75,7 +75,7 @@ impl<C: Copy, P> Write<C, P> {
 #[derive(Debug, Clone, Copy)]
 pub struct Committed {
     /// The object that the address refers to now.
-    pub object: u32,
+    pub object: ObjectId,
     /// How the write was served.
     pub outcome: Outcome,
     /// When it is done.
@@ -87,8 +87,8 @@ impl<T: Parts> Store<T> {
     #[inline(always)]
     fn decide(
         &self,
-        lpn: u32,
-        same: Option<u32>,
+        lpn: Lpn,
+        same: Option<ObjectId>,
         forms: Option<Forms<EncodedOf<T>>>,
     ) -> Decision<EncodedOf<T>> {
         match (same, forms) {
@@ -101,7 +101,7 @@ impl<T: Parts> Store<T> {
 
     /// Whether more is stored for the host once a write is served so: what only old versions and differences need
     /// does not count, for it gives way.
-    fn grows(&self, lpn: u32, decision: &Decision<EncodedOf<T>>) -> bool {
+    fn grows(&self, lpn: Lpn, decision: &Decision<EncodedOf<T>>) -> bool {
         let is_new = match decision {
             Decision::Unchanged(_) => false,
             Decision::Share(object) => self.objects.references(*object) == 0,
@@ -156,13 +156,13 @@ impl<T: Parts> ContentDevice<T> {
     /// A page is about to be written: whether that is to be encoded unless it is a duplicate. Ask once a
     /// write.
     #[inline(always)]
-    pub fn begin_write(&mut self, lpn: u32) -> bool {
+    pub fn begin_write(&mut self, lpn: Lpn) -> bool {
         T::ENCODES && self.store.begin_write(lpn)
     }
 
     /// How a write of a page would be encoded if it came now, unless it is a duplicate: the object it would be a
     /// difference from, other than by similarity, and whether it would be compressed by itself. Nothing is counted.
-    pub fn encoding_of(&self, lpn: u32) -> (Option<u32>, bool) {
+    pub fn encoding_of(&self, lpn: Lpn) -> (Option<ObjectId>, bool) {
         match T::ENCODES {
             true => self.store.encoding_of(lpn),
             false => (None, false),
@@ -170,7 +170,7 @@ impl<T: Parts> ContentDevice<T> {
     }
 
     /// Whether a write of a page that is to be encoded has to be sketched first.
-    pub fn needs_sketch(&self, lpn: u32) -> bool {
+    pub fn needs_sketch(&self, lpn: Lpn) -> bool {
         self.store.needs_sketch(lpn)
     }
 
@@ -184,7 +184,7 @@ impl<T: Parts> ContentDevice<T> {
     pub fn fetch_base(
         &mut self,
         at: Time,
-        lpn: u32,
+        lpn: Lpn,
         new: T::Content,
         read: Option<Candidate<T::Content>>,
         tag: Tag,
@@ -214,7 +214,7 @@ impl<T: Parts> ContentDevice<T> {
     fn entry_to_change(
         &mut self,
         at: Time,
-        lpn: u32,
+        lpn: Lpn,
         tag: Tag,
     ) -> Result<Option<Completion>, Failure<T>> {
         if T::CACHED && T::ENCODES && self.store.take_located(lpn) && self.core.map_cache.holds(lpn)
@@ -232,7 +232,7 @@ impl<T: Parts> ContentDevice<T> {
     pub fn write(
         &mut self,
         when: When,
-        lpn: u32,
+        lpn: Lpn,
         content: T::Content,
         tag: Tag,
     ) -> Result<(Outcome, Completion), Failure<T>>
@@ -256,7 +256,7 @@ impl<T: Parts> ContentDevice<T> {
     pub fn write_unhashed(
         &mut self,
         when: When,
-        lpn: u32,
+        lpn: Lpn,
         content: T::Content,
         why: Unhashed,
         tag: Tag,
@@ -280,7 +280,7 @@ impl<T: Parts> ContentDevice<T> {
     #[inline(always)]
     pub fn is_same(
         &mut self,
-        object: u32,
+        object: ObjectId,
         write: &Write<T::Content, PageOf<T>>,
     ) -> Result<bool, Failure<T>> {
         let same = self.store.objects.content(object) == write.content;
@@ -301,7 +301,11 @@ impl<T: Parts> ContentDevice<T> {
         &mut self,
         when: When,
         write: Write<T::Content, PageOf<T>>,
-        judge: impl FnOnce(&mut Self, u32, &Write<T::Content, PageOf<T>>) -> Result<bool, Failure<T>>,
+        judge: impl FnOnce(
+            &mut Self,
+            ObjectId,
+            &Write<T::Content, PageOf<T>>,
+        ) -> Result<bool, Failure<T>>,
         tag: Tag,
     ) -> Result<Committed, Failure<T>> {
         let lpn = write.lpn;
@@ -385,7 +389,7 @@ impl<T: Parts> ContentDevice<T> {
         &mut self,
         when: When,
         write: &Write<T::Content, PageOf<T>>,
-        object: u32,
+        object: ObjectId,
     ) -> Result<(), Failure<T>> {
         self.core.counters.host_writes += 1;
         let home = self.home_of(object);
@@ -398,7 +402,7 @@ impl<T: Parts> ContentDevice<T> {
 
     /// Tells the policies how a write is served.
     #[inline(always)]
-    fn tell(&mut self, write: &Write<T::Content, PageOf<T>>, object: u32, how: How) {
+    fn tell(&mut self, write: &Write<T::Content, PageOf<T>>, object: ObjectId, how: How) {
         let served = Served {
             lpn: write.lpn,
             object,
@@ -415,7 +419,7 @@ impl<T: Parts> ContentDevice<T> {
         &mut self,
         when: When,
         write: Write<T::Content, PageOf<T>>,
-        taken: Option<u32>,
+        taken: Option<ObjectId>,
         sketch: Option<Sketch>,
         tag: Tag,
     ) -> Result<Committed, Failure<T>> {
@@ -444,14 +448,14 @@ impl<T: Parts> ContentDevice<T> {
     fn append_new(
         &mut self,
         when: When,
-        object: u32,
+        object: ObjectId,
         write: &Write<T::Content, PageOf<T>>,
         tag: Tag,
     ) -> Result<(Ppn, Completion), Failure<T>> {
         let (core, store) = (&mut self.core, &mut self.store);
         loop {
             let page = write.page.clone();
-            match core.append_host(store, when, write.lpn, object, page, tag) {
+            match core.append_host(store, when, write.lpn, Owner::object(object), page, tag) {
                 Err(FtlError::Full { .. }) if T::HOLDS_MORE && store.give_way(core, when.at)? => {}
                 other => return other,
             }
@@ -463,8 +467,8 @@ impl<T: Parts> ContentDevice<T> {
     fn stored(
         &mut self,
         write: &Write<T::Content, PageOf<T>>,
-        taken: Option<u32>,
-        (object, done): (u32, Completion),
+        taken: Option<ObjectId>,
+        (object, done): (ObjectId, Completion),
         outcome: Outcome,
     ) -> Result<Committed, Failure<T>> {
         self.core.counters.host_writes += 1;

@@ -2,7 +2,7 @@
 
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{Content, Dedup, DedupOptions, Ledger, NoEncoder};
-use flashlore_flash::{Flash, Tag, Time};
+use flashlore_flash::{Flash, Lpn, ObjectId, Tag, Time};
 
 use super::parts::{CoreOf, EncodedOf, Failure, Of, Parts, Present};
 use super::store::Store;
@@ -230,7 +230,7 @@ impl<T: Parts> ContentDevice<T> {
 
     /// The object that may hold this content.
     #[inline(always)]
-    pub fn candidate(&self, content: T::Content) -> Option<u32> {
+    pub fn candidate(&self, content: T::Content) -> Option<ObjectId> {
         self.store.candidate(content)
     }
 
@@ -281,7 +281,7 @@ impl<T: Parts> ContentDevice<T> {
     ///
     /// # Errors
     /// An address out of range, or what its map entry meets.
-    pub fn trim(&mut self, lpn: u32) -> Result<(), Failure<T>> {
+    pub fn trim(&mut self, lpn: Lpn) -> Result<(), Failure<T>> {
         self.core.check_range(lpn)?;
         let now = self.core.present;
         self.core.access_map(&mut self.store, now, lpn, Tag::NONE)?;
@@ -303,11 +303,14 @@ impl<T: Parts> ContentDevice<T> {
     /// A sentence that says what does not hold.
     pub fn check(&self) -> Result<(), String> {
         self.store.check(&self.core)?;
-        let agrees = |&lpn: &u32| {
+        let agrees = |&lpn: &Lpn| {
             let entry = self.store.entry_of(self.store.objects.object_of(lpn));
             self.core.map_cache.agrees(lpn, entry)
         };
-        if let Some(lpn) = (0..self.store.objects.len()).find(|lpn| !agrees(lpn)) {
+        if let Some(lpn) = (0..self.store.objects.len())
+            .map(Lpn)
+            .find(|lpn| !agrees(lpn))
+        {
             return Err(format!("the map cache names another object for page {lpn}"));
         }
         let counters = self.store.policies.dedup.counters;

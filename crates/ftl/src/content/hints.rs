@@ -2,11 +2,12 @@
 
 use super::device::ContentDevice;
 use super::parts::Parts;
+use flashlore_flash::{Lpn, ObjectId};
 
 impl<T: Parts> ContentDevice<T> {
     /// Asks for the index slot and the map entry of a write that will come soon.
     #[inline(always)]
-    pub fn prefetch_slot(&self, lpn: u32, content: T::Content) {
+    pub fn prefetch_slot(&self, lpn: Lpn, content: T::Content) {
         self.store.objects.prefetch_map(lpn);
         self.store
             .policies
@@ -29,7 +30,7 @@ impl<T: Parts> ContentDevice<T> {
 
     /// Asks for the object found and the old one, once slot and map entry are near.
     #[inline(always)]
-    pub fn prefetch_objects(&self, lpn: u32, content: T::Content) {
+    pub fn prefetch_objects(&self, lpn: Lpn, content: T::Content) {
         self.prefetch_object(lpn);
         let fingerprint = self.store.objects.fingerprint(content);
         if let Some(object) = self.store.policies.dedup.index.likely(fingerprint) {
@@ -39,7 +40,7 @@ impl<T: Parts> ContentDevice<T> {
 
     /// The object that dies when a page is written, unless it is written or shared meanwhile.
     #[inline(always)]
-    fn dying(&self, lpn: u32) -> Option<u32> {
+    fn dying(&self, lpn: Lpn) -> Option<ObjectId> {
         if T::REMEMBERS && self.store.records() {
             return None;
         }
@@ -49,7 +50,7 @@ impl<T: Parts> ContentDevice<T> {
 
     /// Asks for the neighbours of its block in the bucket, once the block is near.
     #[inline(always)]
-    pub fn prefetch_neighbours(&self, lpn: u32) {
+    pub fn prefetch_neighbours(&self, lpn: Lpn) {
         if let Some(old) = self.dying(lpn) {
             self.store.prefetch_neighbours(&self.core, old);
         }
@@ -57,7 +58,7 @@ impl<T: Parts> ContentDevice<T> {
 
     /// Asks for the block and the index slot of the old object, once that is near and if it dies.
     #[inline(always)]
-    pub fn prefetch_death(&self, lpn: u32) {
+    pub fn prefetch_death(&self, lpn: Lpn) {
         if let Some(old) = self.dying(lpn) {
             self.store.prefetch_death(&self.core, old);
         }
@@ -65,13 +66,13 @@ impl<T: Parts> ContentDevice<T> {
 
     /// Asks for the map entry of a page that will be read soon.
     #[inline(always)]
-    pub fn prefetch_map(&self, lpn: u32) {
+    pub fn prefetch_map(&self, lpn: Lpn) {
         self.store.objects.prefetch_map(lpn);
     }
 
     /// Asks for the object of a page, once its map entry is near.
     #[inline(always)]
-    pub fn prefetch_object(&self, lpn: u32) {
+    pub fn prefetch_object(&self, lpn: Lpn) {
         if let Some(object) = self.store.objects.object_of(lpn) {
             self.store.objects.prefetch_object(object);
         }

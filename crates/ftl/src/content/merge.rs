@@ -1,7 +1,7 @@
 //! Pages that are stored as differences become whole again: because they are read often, written seldom, or because
 //! somebody asks. And what waits to be packed is programmed.
 
-use flashlore_flash::{Cause, Flash, Ready, Tag, Time, When};
+use flashlore_flash::{Cause, Flash, Lpn, ObjectId, Ready, Tag, Time, When};
 
 use super::device::ContentDevice;
 use super::parts::{Failure, Parts};
@@ -14,7 +14,7 @@ impl<T: Parts> ContentDevice<T> {
     ///
     /// # Errors
     /// A full device or a failure of it.
-    pub fn merge_if_read_hot(&mut self, when: When, lpn: u32) -> Result<bool, Failure<T>> {
+    pub fn merge_if_read_hot(&mut self, when: When, lpn: Lpn) -> Result<bool, Failure<T>> {
         let Some(object) = self.delta_of(lpn) else {
             return Ok(false);
         };
@@ -33,7 +33,7 @@ impl<T: Parts> ContentDevice<T> {
     }
 
     /// The object of a logical page that is stored as a difference.
-    fn delta_of(&self, lpn: u32) -> Option<u32> {
+    fn delta_of(&self, lpn: Lpn) -> Option<ObjectId> {
         let object = self.store.objects.object_of(lpn)?;
         self.store.objects.is_delta(object).then_some(object)
     }
@@ -83,9 +83,9 @@ impl<T: Parts> ContentDevice<T> {
     pub fn materialize_pages(
         &mut self,
         at: Time,
-        pages: std::ops::Range<u32>,
+        pages: std::ops::Range<Lpn>,
     ) -> Result<(), Failure<T>> {
-        for lpn in pages.start..pages.end.min(self.store.objects.len()) {
+        for lpn in Lpn::each(pages.start..pages.end.min(Lpn(self.store.objects.len()))) {
             if let Some(object) = self.delta_of(lpn) {
                 let core = &mut self.core;
                 self.store
@@ -104,7 +104,7 @@ impl<T: Parts> ContentDevice<T> {
         for filler in [Filler::Host, Filler::Gc] {
             let core = &mut self.core;
             self.store
-                .program_pack(core, filler, when, 0, |_| Tag::NONE)?;
+                .program_pack(core, filler, when, Lpn(0), |_| Tag::NONE)?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use flashlore_content::history::{TooOld, Version};
-use flashlore_flash::Time;
+use flashlore_flash::{Lpn, ObjectId, Time};
 
 use super::device::ContentDevice;
 use super::parts::{Failure, PageOf, Parts};
@@ -51,7 +51,7 @@ impl<T: Parts> ContentDevice<T> {
     ///
     /// # Errors
     /// An instant that is not remembered.
-    pub fn version_at(&self, lpn: u32, instant: u64) -> Result<Version, TooOld> {
+    pub fn version_at(&self, lpn: Lpn, instant: u64) -> Result<Version, TooOld> {
         self.store.version_at(lpn, instant)
     }
 
@@ -59,7 +59,7 @@ impl<T: Parts> ContentDevice<T> {
     ///
     /// # Errors
     /// A failure of the device.
-    pub fn read_version(&mut self, object: u32) -> Result<PageOf<T>, Failure<T>> {
+    pub fn read_version(&mut self, object: ObjectId) -> Result<PageOf<T>, Failure<T>> {
         self.store.decode(&mut self.core, object)
     }
 
@@ -67,7 +67,7 @@ impl<T: Parts> ContentDevice<T> {
     ///
     /// # Errors
     /// An instant that is not remembered.
-    pub fn content_at_instant(&self, lpn: u32, instant: u64) -> Result<Option<T::Content>, TooOld> {
+    pub fn content_at_instant(&self, lpn: Lpn, instant: u64) -> Result<Option<T::Content>, TooOld> {
         Ok(match self.store.version_at(lpn, instant)? {
             Version::Object(object) => Some(self.store.objects.content(object)),
             _ => None,
@@ -149,7 +149,7 @@ impl<T: Parts> ContentDevice<T> {
 
     /// Forgets every version of these pages but the present one: at instants before that they are
     /// [`Version::Purged`].
-    pub fn purge(&mut self, pages: Range<u32>) {
+    pub fn purge(&mut self, pages: Range<Lpn>) {
         self.store.purge(&mut self.core, pages);
     }
 
@@ -160,7 +160,7 @@ impl<T: Parts> ContentDevice<T> {
     /// # Errors
     /// No room for what must be copied, or a failure of the device: the versions are forgotten, and some of
     /// them not erased yet.
-    pub fn purge_and_erase(&mut self, at: Time, pages: Range<u32>) -> Result<Erased, Failure<T>> {
+    pub fn purge_and_erase(&mut self, at: Time, pages: Range<Lpn>) -> Result<Erased, Failure<T>> {
         self.purge(pages.clone());
         self.materialize_pages(at, pages)?;
         self.erase_stale(at)

@@ -1,6 +1,6 @@
 //! Reading a logical page: one unit, or a base and what is encoded against it.
 
-use flashlore_flash::{Cause, Completion, Tag, Time};
+use flashlore_flash::{Cause, Completion, Lpn, ObjectId, Tag, Time};
 
 use super::device::ContentDevice;
 use super::parts::{Failure, PageOf, Parts};
@@ -11,7 +11,7 @@ use crate::policies::Policy;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PartsRead {
     /// Its object, if it was ever written.
-    object: Option<u32>,
+    object: Option<ObjectId>,
     /// When each is there; `None` for one that is in RAM or does not exist.
     pub done: [Option<Completion>; 2],
     /// Whether they have to be decoded.
@@ -20,7 +20,7 @@ pub struct PartsRead {
 
 impl PartsRead {
     /// A page that lies whole in one unit.
-    pub(crate) fn whole(object: u32, done: Completion) -> Self {
+    pub(crate) fn whole(object: ObjectId, done: Completion) -> Self {
         PartsRead {
             object: Some(object),
             done: [Some(done), None],
@@ -56,7 +56,7 @@ impl<T: Parts> ContentDevice<T> {
     pub fn read(
         &mut self,
         at: Time,
-        lpn: u32,
+        lpn: Lpn,
         cause: Cause,
         tag: Tag,
     ) -> Result<PageRead<PageOf<T>>, Failure<T>> {
@@ -84,7 +84,7 @@ impl<T: Parts> ContentDevice<T> {
     pub fn read_parts(
         &mut self,
         at: Time,
-        lpn: u32,
+        lpn: Lpn,
         cause: Cause,
         tag: Tag,
     ) -> Result<PartsRead, Failure<T>> {

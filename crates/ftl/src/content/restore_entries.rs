@@ -1,11 +1,10 @@
 //! Index entries behind a hit are read from flash.
 
-use flashlore_flash::{Cause, Ready, Tag, Time};
+use flashlore_flash::{Cause, Lpn, ObjectId, Ready, Tag, Time};
 
 use super::device::ContentDevice;
 use super::parts::{Failure, Parts};
 use crate::map_cache::MapCache;
-use crate::mapping::objects::NO_OBJECT;
 use crate::policies::prefetch::{Prefetch, PrefetchCounters};
 
 impl<T: Parts> ContentDevice<T> {
@@ -32,22 +31,25 @@ impl<T: Parts> ContentDevice<T> {
 
     /// The page that an object was stored for, if entries behind it are to be restored.
     #[inline(always)]
-    pub(super) fn home_of(&self, object: u32) -> Option<u32> {
+    pub(super) fn home_of(&self, object: ObjectId) -> Option<Lpn> {
         let prefetch = self.store.policies.prefetch.as_ref()?;
         prefetch.home(&self.store.objects, object)
     }
 
     /// Restores the entries of what is stored behind a page.
     #[inline(never)]
-    pub(super) fn prefetch_behind(&mut self, at: Time, home: u32) -> Result<(), Failure<T>> {
+    pub(super) fn prefetch_behind(&mut self, at: Time, home: Lpn) -> Result<(), Failure<T>> {
         let objects = &self.store.objects;
         let Some(prefetch) = &self.store.policies.prefetch else {
             return Ok(());
         };
-        let last = home.saturating_add(prefetch.degree).min(objects.len() - 1);
-        for lpn in home + 1..=last {
+        let last = home
+            .0
+            .saturating_add(prefetch.degree)
+            .min(objects.len() - 1);
+        for lpn in (home.0 + 1..=last).map(Lpn) {
             let object = self.store.objects.get(lpn);
-            if object != NO_OBJECT && self.is_to_restore(lpn, object) {
+            if object != ObjectId::NONE && self.is_to_restore(lpn, object) {
                 self.restore_entry(at, object)?;
             }
         }
@@ -55,7 +57,7 @@ impl<T: Parts> ContentDevice<T> {
     }
 
     /// Whether an object has no entry, and a digest that can be read.
-    fn is_to_restore(&self, lpn: u32, object: u32) -> bool {
+    fn is_to_restore(&self, lpn: Lpn, object: ObjectId) -> bool {
         let store = &self.store;
         let digest = store
             .policies
@@ -67,7 +69,7 @@ impl<T: Parts> ContentDevice<T> {
     }
 
     /// Reads the digest of an object and enters it into the index, unless another has an entry for it.
-    fn restore_entry(&mut self, at: Time, object: u32) -> Result<(), Failure<T>> {
+    fn restore_entry(&mut self, at: Time, object: ObjectId) -> Result<(), Failure<T>> {
         let ppn = self.store.objects.at(object);
         if self.core.buffered(ppn).is_none() {
             self.core

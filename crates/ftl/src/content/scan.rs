@@ -1,6 +1,6 @@
 //! Pages that were not hashed are read and hashed in idle time.
 
-use flashlore_flash::{Cause, Completion, Flash, PlaneId, Ready, Tag, Time};
+use flashlore_flash::{Cause, Completion, Flash, ObjectId, PlaneId, Ready, Tag, Time};
 
 use super::device::ContentDevice;
 use super::parts::{Failure, Parts};
@@ -8,7 +8,7 @@ use crate::policies::out_of_line::Scanned;
 
 impl<T: Parts> ContentDevice<T> {
     /// The plane of the next page to be hashed in idle time.
-    fn next_to_scan(&mut self) -> Option<(u32, PlaneId)> {
+    fn next_to_scan(&mut self) -> Option<(ObjectId, PlaneId)> {
         let scan = self
             .store
             .policies

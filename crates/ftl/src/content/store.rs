@@ -15,13 +15,13 @@ mod room;
 mod tables;
 
 use flashlore_content::{Encoder, Ledger};
-use flashlore_flash::{BlockId, Owned, Owner, Ppn, Time};
+use flashlore_flash::{BlockId, Lpn, ObjectId, Owned, Owner, Ppn, Time};
 
 use super::parts::{CoreOf, EncodedOf, Failure, Parts};
 use crate::core::relocate::{Relocate, Relocation};
 use crate::map_cache::{Entry, MapCache};
 use crate::mapping::Mapping;
-use crate::mapping::objects::{NO_OBJECT, Objects};
+use crate::mapping::objects::Objects;
 use crate::policies::delta::packs::Removed;
 use crate::policies::history::Versions;
 use crate::policies::{Policy, PolicySet, dedup};
@@ -35,25 +35,25 @@ pub(crate) struct Store<T: Parts> {
     /// Objects that logical pages refer to; counted where values may be stored to which none does.
     pub referenced: u32,
     /// Pages being written whose map entry was used to find a base.
-    pub located: Vec<u32>,
+    pub located: Vec<Lpn>,
 }
 
 impl<T: Parts> Store<T> {
     /// The object that may hold this content.
     #[inline(always)]
-    pub fn candidate(&self, content: T::Content) -> Option<u32> {
+    pub fn candidate(&self, content: T::Content) -> Option<ObjectId> {
         dedup::candidate(&self.policies.dedup, &self.objects, content)
     }
 
     /// Enters an object into the fingerprint index.
     #[inline(always)]
-    pub fn index(&mut self, object: u32) {
+    pub fn index(&mut self, object: ObjectId) {
         dedup::enter(&mut self.policies.dedup, &mut self.objects, object);
     }
 
     /// The new reference is added before the old one is removed, so that an object cannot die between.
     #[inline(always)]
-    pub fn refer(&mut self, core: &mut CoreOf<T>, lpn: u32, object: u32) {
+    pub fn refer(&mut self, core: &mut CoreOf<T>, lpn: Lpn, object: ObjectId) {
         let old = if T::ENCODES {
             self.watching_pins(object, |objects| objects.replace(lpn, object))
         } else {
@@ -65,27 +65,27 @@ impl<T: Parts> Store<T> {
         }
         if T::REMEMBERS && self.records() {
             self.keep(core, lpn, old);
-        } else if old != NO_OBJECT {
+        } else if old != ObjectId::NONE {
             self.release(core, old);
         }
     }
 
     /// A page whose map entry may have been used to find a base is written; whether it was.
-    pub fn take_located(&mut self, lpn: u32) -> bool {
+    pub fn take_located(&mut self, lpn: Lpn) -> bool {
         let place = self.located.iter().position(|&l| l == lpn);
         place.map(|place| self.located.swap_remove(place)).is_some()
     }
 
     /// Tells the map cache what a logical page refers to.
     #[inline(always)]
-    fn tell_map_cache(&self, core: &mut CoreOf<T>, lpn: u32, object: u32) {
+    fn tell_map_cache(&self, core: &mut CoreOf<T>, lpn: Lpn, object: ObjectId) {
         if T::CACHED {
             core.map_cache.refers(lpn, self.entry_of(Some(object)));
         }
     }
 
     /// What a map entry says of an object.
-    pub fn entry_of(&self, object: Option<u32>) -> Entry {
+    pub fn entry_of(&self, object: Option<ObjectId>) -> Entry {
         let packed = object.and_then(|object| self.objects.packed(object));
         let (Some((pack, base)), Some(delta)) = (packed, &self.policies.delta) else {
             return Entry {
@@ -95,17 +95,17 @@ impl<T: Parts> Store<T> {
         };
         Entry {
             object,
-            base: (base != NO_OBJECT).then_some(base),
+            base: (base != ObjectId::NONE).then_some(base),
             waits: !delta.packs.at(pack).is_some(),
         }
     }
 
     /// A logical page refers to another object with the same content: no version ends.
-    pub fn redirect(&mut self, core: &mut CoreOf<T>, lpn: u32, object: u32) {
+    pub fn redirect(&mut self, core: &mut CoreOf<T>, lpn: Lpn, object: ObjectId) {
         let old = self.watching_pins(object, |objects| objects.replace(lpn, object));
         self.tell_map_cache(core, lpn, object);
         self.live_gained(object);
-        if old != NO_OBJECT {
+        if old != ObjectId::NONE {
             self.release(core, old);
         }
     }
@@ -120,11 +120,11 @@ impl<T: Parts> Store<T> {
     }
 
     /// What a logical page referred to becomes an old version.
-    fn keep(&mut self, core: &mut CoreOf<T>, lpn: u32, old: u32) {
+    fn keep(&mut self, core: &mut CoreOf<T>, lpn: Lpn, old: ObjectId) {
         if let Some(versions) = &mut self.policies.versions {
             versions.record(lpn, old);
         }
-        if old != NO_OBJECT {
+        if old != ObjectId::NONE {
             self.watching_pins(old, |objects| objects.keep_instead(old));
             self.live_lost(old);
         }
@@ -132,9 +132,9 @@ impl<T: Parts> Store<T> {
     }
 
     /// A logical page refers to nothing any more; whether it did.
-    pub fn forget(&mut self, core: &mut CoreOf<T>, lpn: u32) -> bool {
-        let old = self.objects.replace(lpn, NO_OBJECT);
-        if old == NO_OBJECT {
+    pub fn forget(&mut self, core: &mut CoreOf<T>, lpn: Lpn) -> bool {
+        let old = self.objects.replace(lpn, ObjectId::NONE);
+        if old == ObjectId::NONE {
             return false;
         }
         core.map_cache.refers(lpn, Entry::default());
@@ -148,7 +148,7 @@ impl<T: Parts> Store<T> {
 
     /// Takes a live reference away; with the last one of any kind the object dies.
     #[inline(always)]
-    fn release(&mut self, core: &mut CoreOf<T>, object: u32) {
+    fn release(&mut self, core: &mut CoreOf<T>, object: ObjectId) {
         let dead = if T::ENCODES {
             self.watching_pins(object, |objects| objects.release(object))
         } else {
@@ -164,7 +164,7 @@ impl<T: Parts> Store<T> {
 
     /// Nothing refers to an object any more.
     #[inline(always)]
-    pub fn die(&mut self, core: &mut CoreOf<T>, object: u32) {
+    pub fn die(&mut self, core: &mut CoreOf<T>, object: ObjectId) {
         let content = self.objects.content(object);
         self.policies.on_death(&mut self.objects, object);
         if T::ENCODES && self.objects.is_packed(object) {
@@ -178,7 +178,7 @@ impl<T: Parts> Store<T> {
 
     /// A packed object leaves its page and its base; no logical page counts as referring to its slot.
     #[inline(never)]
-    pub fn unpack(&mut self, core: &mut CoreOf<T>, object: u32) {
+    pub fn unpack(&mut self, core: &mut CoreOf<T>, object: ObjectId) {
         let (Some((pack, base)), Some(delta)) =
             (self.objects.packed(object), &mut self.policies.delta)
         else {
@@ -190,7 +190,8 @@ impl<T: Parts> Store<T> {
             self.encoder.give_up(value);
         }
         note_removed::<T>(core, removed);
-        if base != NO_OBJECT && self.watching_pins(base, |objects| objects.unpin(base, object)) {
+        if base != ObjectId::NONE && self.watching_pins(base, |objects| objects.unpin(base, object))
+        {
             self.die(core, base);
         }
     }
@@ -199,12 +200,12 @@ impl<T: Parts> Store<T> {
     #[inline(always)]
     pub fn watching_pins<R>(
         &mut self,
-        object: u32,
+        object: ObjectId,
         change: impl FnOnce(&mut Objects<T::Content>) -> R,
     ) -> R {
-        let before = object != NO_OBJECT && self.objects.is_pinned_alone(object);
+        let before = object != ObjectId::NONE && self.objects.is_pinned_alone(object);
         let answer = change(&mut self.objects);
-        let after = object != NO_OBJECT && self.objects.is_pinned_alone(object);
+        let after = object != ObjectId::NONE && self.objects.is_pinned_alone(object);
         if let Some(delta) = &mut self.policies.delta {
             delta.pinned = delta.pinned + u32::from(after) - u32::from(before);
         }
@@ -213,7 +214,7 @@ impl<T: Parts> Store<T> {
 
     /// A logical page has come to refer to an object: if it is the first, its slot is live now.
     #[inline(always)]
-    fn live_gained(&mut self, object: u32) {
+    fn live_gained(&mut self, object: ObjectId) {
         if self.objects.references(object) != 1 {
             return;
         }
@@ -227,7 +228,7 @@ impl<T: Parts> Store<T> {
 
     /// A logical page has ceased to refer to an object: if it was the last, its slot is not live any more.
     #[inline(always)]
-    fn live_lost(&mut self, object: u32) {
+    fn live_lost(&mut self, object: ObjectId) {
         if self.objects.references(object) != 0 {
             return;
         }
@@ -242,14 +243,14 @@ impl<T: Parts> Store<T> {
     /// Asks for what the death of an object will touch, once that is near: its block or packed page, its base, and
     /// its slot in the index.
     #[inline(always)]
-    pub fn prefetch_death(&self, core: &CoreOf<T>, object: u32) {
+    pub fn prefetch_death(&self, core: &CoreOf<T>, object: ObjectId) {
         if T::ENCODES
             && let Some((pack, base)) = self.objects.packed(object)
         {
             if let Some(delta) = &self.policies.delta {
                 delta.packs.prefetch(pack);
             }
-            if base != NO_OBJECT {
+            if base != ObjectId::NONE {
                 self.objects.prefetch_object(base);
             }
         } else {
@@ -264,7 +265,7 @@ impl<T: Parts> Store<T> {
     /// Asks for what that leads to: the neighbours of its block in the bucket, or the slots of its packed page and
     /// the block of that.
     #[inline(always)]
-    pub fn prefetch_neighbours(&self, core: &CoreOf<T>, object: u32) {
+    pub fn prefetch_neighbours(&self, core: &CoreOf<T>, object: ObjectId) {
         if T::ENCODES
             && let (Some((pack, _)), Some(delta)) =
                 (self.objects.packed(object), &self.policies.delta)
@@ -299,7 +300,7 @@ impl<T: Parts> Store<T> {
             ));
         }
         let whole = alive.iter().filter(|&&o| !objects.is_packed(o));
-        let whole = whole.map(|&object| Owner::value(object));
+        let whole = whole.map(|&object| Owner::object(object));
         core.check(self, whole.chain(self.policies.owners()))?;
         if let Some(delta) = &self.policies.delta {
             core.check_slack(self)?;
@@ -309,7 +310,7 @@ impl<T: Parts> Store<T> {
     }
 
     /// Whether a logical page refers to an object, and that is a difference.
-    pub fn is_live_delta(&self, object: u32) -> bool {
+    pub fn is_live_delta(&self, object: ObjectId) -> bool {
         self.objects.references(object) > 0 && self.objects.is_delta(object)
     }
 
@@ -347,9 +348,9 @@ fn note_removed<T: Parts>(core: &mut CoreOf<T>, removed: Removed<EncodedOf<T>>) 
 
 impl<T: Parts> Mapping for Store<T> {
     #[inline(always)]
-    fn unit_of(&self, lpn: u32) -> Ppn {
+    fn unit_of(&self, lpn: Lpn) -> Ppn {
         match self.objects.get(lpn) {
-            NO_OBJECT => Ppn::NONE,
+            ObjectId::NONE => Ppn::NONE,
             object => self.objects.at(object),
         }
     }
@@ -357,7 +358,7 @@ impl<T: Parts> Mapping for Store<T> {
     #[inline(always)]
     fn relocate(&mut self, owner: Owner, to: Ppn) {
         if !T::HOLDS_MORE {
-            self.objects.place(owner.number(), to);
+            self.objects.place(owner.as_object(), to);
             return;
         }
         let owned = owner.owned();
@@ -369,12 +370,12 @@ impl<T: Parts> Mapping for Store<T> {
 
     #[inline(always)]
     fn prefetch(&self, owner: Owner) {
-        self.objects.prefetch_object(owner.number());
+        self.objects.prefetch_object(owner.as_object());
     }
 
     fn location(&self, owner: Owner) -> Option<Ppn> {
         if !T::HOLDS_MORE {
-            return self.objects.location(owner.number());
+            return self.objects.location(owner.as_object());
         }
         match owner.owned() {
             Owned::Value(object) => self.objects.location(object),
@@ -382,15 +383,17 @@ impl<T: Parts> Mapping for Store<T> {
         }
     }
 
-    fn each_value(&self, owner: Owner, name: &mut dyn FnMut(u32)) {
+    fn each_value(&self, owner: Owner, name: &mut dyn FnMut(ObjectId)) {
         if let (Some(delta), Owned::Pack(pack)) = (&self.policies.delta, owner.owned()) {
             let slots = delta.packs.slots(pack).iter();
-            let named = slots.map(|slot| slot.object).filter(|&o| o != NO_OBJECT);
+            let named = slots
+                .map(|slot| slot.object)
+                .filter(|&o| o != ObjectId::NONE);
             named.for_each(name);
         }
     }
 
-    fn entry_dropped(&mut self, lpn: u32) {
+    fn entry_dropped(&mut self, lpn: Lpn) {
         if let Some(delta) = &mut self.policies.delta {
             delta.heat.forget(lpn);
         }

@@ -2,7 +2,8 @@
 //! and the next slot of its open block.
 
 use flashlore_flash::{
-    BlockId, Completion, Flash, Owner, PageId, PlaneId, Ppn, Route, Stream, Tag, Time, Unit, When,
+    BlockId, Completion, Flash, Lpn, Owner, PageId, PlaneId, Ppn, Route, Stream, Tag, Time, Unit,
+    When,
 };
 
 use crate::core::Core;
@@ -25,12 +26,11 @@ where
         &mut self,
         map: &mut M,
         when: When,
-        lpn: u32,
-        owner: u32,
+        lpn: Lpn,
+        owner: Owner,
         page: F::Page,
         tag: Tag,
     ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
-        let owner = Owner::value(owner);
         let unit = Unit::New { owner, page };
         let appended = self.append_to_next(map, Stream::Host, when, lpn, unit, tag)?;
         self.counters.programs_host += 1;
@@ -44,7 +44,7 @@ where
         map: &mut M,
         stream: Stream,
         when: When,
-        lpn: u32,
+        lpn: Lpn,
         unit: Unit<F::Page>,
         tag: Tag,
     ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
@@ -59,7 +59,7 @@ where
         map: &mut M,
         stream: Stream,
         at: Time,
-        lpn: u32,
+        lpn: Lpn,
     ) -> Result<PlaneId, FtlError<F::Error>> {
         self.host_frontier(map, at, self.layout.group_of(lpn), stream)
     }

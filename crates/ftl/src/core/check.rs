@@ -121,13 +121,15 @@ where
             }
         }
         for page in 0..self.map_cache.pages() {
-            let ppn = self.map_cache.location(page);
+            let ppn = self.map_cache.location(flashlore_flash::MapPageId(page));
             if !ppn.is_some() {
                 continue;
             }
             count += 1;
             let named = self.owners[ppn.index()];
-            if !self.blocks.is_valid(ppn) || named != Owner::map_page(page) {
+            if !self.blocks.is_valid(ppn)
+                || named != Owner::map_page(flashlore_flash::MapPageId(page))
+            {
                 return Err(format!(
                     "translation page {page} lies on unit {}, which names {named:?}",
                     ppn.0

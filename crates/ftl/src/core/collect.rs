@@ -167,7 +167,7 @@ where
     pub(crate) fn owned(&self, owner: Owner) -> Owned {
         match self.options.log || K::CACHED {
             true => owner.owned(),
-            false => Owned::Value(owner.number()),
+            false => Owned::Value(owner.as_object()),
         }
     }
 

@@ -11,8 +11,8 @@
 //! nobody waits for its program.
 
 use flashlore_flash::{
-    Cause, Completion, Flash, OpId, Owner, PlaneId, Ppn, Ready, Route, Stream, Tag, Time, Unit,
-    When,
+    Cause, Completion, Flash, Lpn, MapPageId, OpId, Owner, PlaneId, Ppn, Ready, Route, Stream, Tag,
+    Time, Unit, When,
 };
 
 use crate::core::Core;
@@ -31,7 +31,7 @@ where
         &mut self,
         map: &mut M,
         at: Time,
-        lpn: u32,
+        lpn: Lpn,
         tag: Tag,
     ) -> Result<Option<Completion>, FtlError<F::Error>> {
         if !K::CACHED {
@@ -46,7 +46,7 @@ where
         &mut self,
         map: &mut M,
         when: When,
-        lpn: u32,
+        lpn: Lpn,
     ) -> Result<When, FtlError<F::Error>> {
         let read = self.access_map(map, when.at, lpn, Tag::NONE)?;
         let ready = read.map_or(when.ready, |read| when.ready.and(Ready::from(read)));
@@ -57,7 +57,7 @@ where
         &mut self,
         map: &mut M,
         at: Time,
-        lpn: u32,
+        lpn: Lpn,
         tag: Tag,
     ) -> Result<Option<Completion>, FtlError<F::Error>> {
         self.write_stale(map, at)?;
@@ -143,7 +143,7 @@ where
     }
 
     /// A page of a table or journal, to be programmed anew.
-    fn unit_for(&self, page: u32) -> Option<(u32, Unit<F::Page>)> {
+    fn unit_for(&self, page: MapPageId) -> Option<(MapPageId, Unit<F::Page>)> {
         let unit = Unit::New {
             owner: Owner::map_page(page),
             page: self.map_cache.content_of(page)?,
@@ -170,12 +170,12 @@ where
     fn read_entry(
         &mut self,
         ready: Ready,
-        lpn: u32,
+        lpn: Lpn,
         tag: Tag,
     ) -> Result<Option<Completion>, FtlError<F::Error>> {
         let [first, second] = self.map_cache.pages_of(lpn);
         let place =
-            |page: Option<u32>| page.map_or(Ppn::NONE, |page| self.map_cache.location(page));
+            |page: Option<MapPageId>| page.map_or(Ppn::NONE, |page| self.map_cache.location(page));
         let (first, second) = (place(first), place(second));
         // Whoever waits is told of the last one.
         let first_tag = if second.is_some() { Tag::NONE } else { tag };
@@ -213,7 +213,7 @@ where
         &mut self,
         plane: PlaneId,
         at: Time,
-        page: u32,
+        page: MapPageId,
     ) -> Result<Ready, FtlError<F::Error>> {
         let Some((_, unit)) = self.unit_for(page) else {
             return Ok(Ready::At(at));

@@ -41,7 +41,7 @@ mod spare;
 mod wear;
 
 use flashlore_flash::hints::on_large_pages;
-use flashlore_flash::{BlockId, Finished, Flash, Geometry, Owner, Ppn, Stream, Tag, Time};
+use flashlore_flash::{BlockId, Finished, Flash, Geometry, Lpn, Owner, Ppn, Stream, Tag, Time};
 
 use crate::alloc::Plane;
 use crate::blocks::Blocks;
@@ -198,7 +198,7 @@ where
         let looks_at_open_frontiers = matches!(options.collect.trigger, Trigger::Dispatch { .. })
             || fills_with_copies(&options);
         Ok(Core {
-            owners: on_large_pages(vec![Owner::value(0); geometry.units() as usize]),
+            owners: on_large_pages(vec![Owner::page(Lpn(0)); geometry.units() as usize]),
             victims: Victims::new(options.collect.victims, options.seed),
             seal_times: options
                 .collect
@@ -397,9 +397,9 @@ where
 
     /// Refuses a logical page that the device does not have.
     #[inline(always)]
-    pub(crate) fn check_range(&self, lpn: u32) -> Result<(), FtlError<F::Error>> {
+    pub(crate) fn check_range(&self, lpn: Lpn) -> Result<(), FtlError<F::Error>> {
         let exported = self.options.exported;
-        if lpn < exported {
+        if lpn < Lpn(exported) {
             Ok(())
         } else {
             Err(FtlError::OutOfRange { lpn, exported })

@@ -1,6 +1,6 @@
 //! Reading a logical page or a unit, from flash or from a page buffer.
 
-use flashlore_flash::{Cause, Completion, Flash, Ppn, Ready, Route, Tag, Time, Unit};
+use flashlore_flash::{Cause, Completion, Flash, Lpn, Ppn, Ready, Route, Tag, Time, Unit};
 
 use crate::core::Core;
 use crate::core::relocate::Relocate;
@@ -24,7 +24,7 @@ where
         &mut self,
         map: &mut M,
         at: Time,
-        lpn: u32,
+        lpn: Lpn,
         cause: Cause,
     ) -> Result<Ready, FtlError<F::Error>> {
         self.check_range(lpn)?;
@@ -60,7 +60,7 @@ where
         &mut self,
         map: &mut M,
         at: Time,
-        lpn: u32,
+        lpn: Lpn,
         cause: Cause,
         tag: Tag,
     ) -> Result<PageRead<F::Page>, FtlError<F::Error>> {

@@ -20,7 +20,7 @@
 
 use std::collections::VecDeque;
 
-use flashlore_flash::Ppn;
+use flashlore_flash::{Lpn, MapPageId, ObjectId, Ppn};
 
 use super::entries::{Entries, Touched};
 use super::journal::Journal;
@@ -36,7 +36,7 @@ pub struct CachedMap<P> {
     /// Where translation pages lie.
     directory: Vec<Ppn>,
     stale: Vec<bool>,
-    queue: VecDeque<u32>,
+    queue: VecDeque<MapPageId>,
     /// Pages in the queue that are stale.
     stale_pages: u32,
     /// Where owners are objects: who refers to them.
@@ -89,12 +89,12 @@ impl<P> CachedMap<P> {
     }
 
     /// The translation page that has a table's part of an entry.
-    fn page_of(&self, lpn: u32, table: usize) -> u32 {
-        table as u32 * self.table_pages + lpn / ENTRIES_PER_PAGE
+    fn page_of(&self, lpn: Lpn, table: usize) -> MapPageId {
+        MapPageId(table as u32 * self.table_pages + lpn.0 / ENTRIES_PER_PAGE)
     }
 
     /// A table's part of an entry has a new value.
-    fn part_changed(&mut self, lpn: u32, table: usize) {
+    fn part_changed(&mut self, lpn: Lpn, table: usize) {
         if let Some(journal) = &mut self.journal {
             journal.record(table);
         }
@@ -103,8 +103,8 @@ impl<P> CachedMap<P> {
         }
     }
 
-    fn grow_stale(&mut self, page: u32) {
-        if !std::mem::replace(&mut self.stale[page as usize], true) {
+    fn grow_stale(&mut self, page: MapPageId) {
+        if !std::mem::replace(&mut self.stale[page.index()], true) {
             self.stale_pages += 1;
             self.queue.push_back(page);
         }
@@ -114,28 +114,28 @@ impl<P> CachedMap<P> {
     fn fold(&mut self, table: usize) {
         for page in 0..self.table_pages {
             if self.entries.is_dirty(table, page) {
-                self.grow_stale(table as u32 * self.table_pages + page);
+                self.grow_stale(MapPageId(table as u32 * self.table_pages + page));
             }
         }
     }
 
     /// What is known of a logical page where owners are objects.
-    fn entry(&self, lpn: u32) -> Entry {
+    fn entry(&self, lpn: Lpn) -> Entry {
         let of = |lists: &Option<Referrers>| lists.as_ref().and_then(|l| l.object_of(lpn));
         Entry {
             object: of(&self.referrers),
             base: of(&self.bases),
-            waits: self.waiting[lpn as usize / 64] >> (lpn % 64) & 1 == 1,
+            waits: self.waiting[lpn.index() / 64] >> (lpn.0 % 64) & 1 == 1,
         }
     }
 
-    fn set_waiting(&mut self, lpn: u32, waits: bool) {
-        let word = &mut self.waiting[lpn as usize / 64];
-        *word = *word & !(1 << (lpn % 64)) | u64::from(waits) << (lpn % 64);
+    fn set_waiting(&mut self, lpn: Lpn, waits: bool) {
+        let word = &mut self.waiting[lpn.index() / 64];
+        *word = *word & !(1 << (lpn.0 % 64)) | u64::from(waits) << (lpn.0 % 64);
     }
 
     /// The logical pages that refer to an object.
-    fn referring(&self, object: u32) -> Vec<u32> {
+    fn referring(&self, object: ObjectId) -> Vec<Lpn> {
         let referrers = self.referrers.iter();
         referrers.flat_map(|r| r.of(object)).collect()
     }
@@ -144,7 +144,7 @@ impl<P> CachedMap<P> {
 impl<P: Clone> MapCache<P> for CachedMap<P> {
     const CACHED: bool = true;
 
-    fn access(&mut self, lpn: u32) -> Access {
+    fn access(&mut self, lpn: Lpn) -> Access {
         let dropped = match self.entries.touch(lpn) {
             Touched::Hit => return Access::Hit,
             Touched::Loaded(dropped) => dropped,
@@ -163,7 +163,7 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
         }
     }
 
-    fn pages_of(&mut self, lpn: u32) -> [Option<u32>; 2] {
+    fn pages_of(&mut self, lpn: Lpn) -> [Option<MapPageId>; 2] {
         let difference = self
             .bases
             .as_ref()
@@ -175,15 +175,15 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
         ]
     }
 
-    fn holds(&self, lpn: u32) -> bool {
+    fn holds(&self, lpn: Lpn) -> bool {
         self.entries.holds(lpn)
     }
 
-    fn changed(&mut self, lpn: u32) {
+    fn changed(&mut self, lpn: Lpn) {
         self.part_changed(lpn, PAGES);
     }
 
-    fn refers(&mut self, lpn: u32, entry: Entry) {
+    fn refers(&mut self, lpn: Lpn, entry: Entry) {
         let before = self.entry(lpn);
         if let Some(referrers) = &mut self.referrers {
             referrers.set(lpn, entry.object);
@@ -202,31 +202,31 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
         }
     }
 
-    fn moved(&mut self, owner: u32) {
+    fn moved(&mut self, object: ObjectId) {
         let Some(referrers) = self.referrers.take() else {
-            self.part_changed(owner, PAGES);
+            self.part_changed(object.as_page(), PAGES);
             return;
         };
         let bases = self.bases.take();
         let is_delta = |lpn| bases.as_ref().is_some_and(|b| b.object_of(lpn).is_some());
-        for lpn in referrers.of(owner) {
+        for lpn in referrers.of(object) {
             self.set_waiting(lpn, false);
             self.part_changed(lpn, if is_delta(lpn) { DELTAS } else { PAGES });
         }
-        for lpn in bases.iter().flat_map(|b| b.of(owner)) {
+        for lpn in bases.iter().flat_map(|b| b.of(object)) {
             self.part_changed(lpn, PAGES);
         }
         self.referrers = Some(referrers);
         self.bases = bases;
     }
 
-    fn waits(&mut self, object: u32) {
+    fn waits(&mut self, object: ObjectId) {
         for lpn in self.referring(object) {
             self.set_waiting(lpn, true);
         }
     }
 
-    fn materialized(&mut self, object: u32) {
+    fn materialized(&mut self, object: ObjectId) {
         for lpn in self.referring(object) {
             if let Some(bases) = &mut self.bases {
                 bases.set(lpn, None);
@@ -235,7 +235,7 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
         self.moved(object);
     }
 
-    fn content_of(&self, _page: u32) -> Option<P> {
+    fn content_of(&self, _page: MapPageId) -> Option<P> {
         Some(self.content.clone())
     }
 
@@ -243,25 +243,26 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
         self.directory.len() as u32
     }
 
-    fn location(&self, page: u32) -> Ppn {
-        self.directory[page as usize]
+    fn location(&self, page: MapPageId) -> Ppn {
+        self.directory[page.index()]
     }
 
-    fn place(&mut self, page: u32, to: Ppn) {
-        self.directory[page as usize] = to;
+    fn place(&mut self, page: MapPageId, to: Ppn) {
+        self.directory[page.index()] = to;
     }
 
-    fn written(&mut self, page: u32) {
-        let table = page / self.table_pages;
-        self.entries.clean(table as usize, page % self.table_pages);
-        if std::mem::replace(&mut self.stale[page as usize], false) {
+    fn written(&mut self, page: MapPageId) {
+        let table = page.0 / self.table_pages;
+        self.entries
+            .clean(table as usize, page.0 % self.table_pages);
+        if std::mem::replace(&mut self.stale[page.index()], false) {
             self.stale_pages -= 1;
         }
     }
 
-    fn due(&mut self) -> Option<u32> {
+    fn due(&mut self) -> Option<MapPageId> {
         let (_, slot) = self.journal.as_ref()?.due()?;
-        Some(self.stale.len() as u32 + slot)
+        Some(MapPageId(self.stale.len() as u32 + slot))
     }
 
     fn journalled(&mut self) {
@@ -278,23 +279,23 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
         table.is_some()
     }
 
-    fn take_folded(&mut self) -> Option<u32> {
+    fn take_folded(&mut self) -> Option<MapPageId> {
         let journal = self.journal.as_mut().filter(|_| self.stale_pages == 0)?;
         let slot = journal.take_folded()?;
-        Some(self.stale.len() as u32 + slot)
+        Some(MapPageId(self.stale.len() as u32 + slot))
     }
 
     fn stale(&self) -> u32 {
         self.stale_pages
     }
 
-    fn is_stale(&self, page: u32) -> bool {
-        self.stale[page as usize]
+    fn is_stale(&self, page: MapPageId) -> bool {
+        self.stale[page.index()]
     }
 
-    fn first_stale(&mut self) -> Option<u32> {
+    fn first_stale(&mut self) -> Option<MapPageId> {
         while let Some(&page) = self.queue.front() {
-            if self.stale[page as usize] {
+            if self.stale[page.index()] {
                 return Some(page);
             }
             self.queue.pop_front();
@@ -302,7 +303,7 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
         None
     }
 
-    fn agrees(&self, lpn: u32, entry: Entry) -> bool {
+    fn agrees(&self, lpn: Lpn, entry: Entry) -> bool {
         self.referrers.is_none() || self.entry(lpn) == entry
     }
 
@@ -315,7 +316,7 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
         let queued = self
             .queue
             .iter()
-            .filter(|&&p| self.stale[p as usize])
+            .filter(|&&p| self.stale[p.index()])
             .count();
         if stale != self.stale_pages as usize || queued < stale {
             return Err(format!(

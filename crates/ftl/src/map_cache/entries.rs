@@ -4,6 +4,7 @@
 
 use super::{ENTRIES_PER_PAGE, TABLES};
 use crate::segmented::{Segments, Use};
+use flashlore_flash::Lpn;
 
 /// 64-bit words of the dirty bits of a translation page.
 const WORDS_PER_PAGE: usize = ENTRIES_PER_PAGE as usize / 64;
@@ -21,7 +22,7 @@ pub enum Touched {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dropped {
     /// Its logical page.
-    pub lpn: u32,
+    pub lpn: Lpn,
     /// Whether it was newer than flash, by table.
     pub dirty: [bool; TABLES],
 }
@@ -46,7 +47,7 @@ impl Entries {
     }
 
     /// Uses an entry; the one at the tail makes room.
-    pub fn touch(&mut self, lpn: u32) -> Touched {
+    pub fn touch(&mut self, lpn: Lpn) -> Touched {
         let Use::Loaded(dropped) = self.cached.touch(lpn) else {
             return Touched::Hit;
         };
@@ -57,15 +58,15 @@ impl Entries {
     }
 
     /// Whether an entry is cached.
-    pub fn holds(&self, lpn: u32) -> bool {
+    pub fn holds(&self, lpn: Lpn) -> bool {
         self.cached.holds(lpn)
     }
 
     /// What a table says of a cached entry is older than the entry from now on; false if it is not cached.
-    pub fn mark(&mut self, lpn: u32, table: usize) -> bool {
+    pub fn mark(&mut self, lpn: Lpn, table: usize) -> bool {
         let cached = self.cached.holds(lpn);
         if cached {
-            self.dirty[table][lpn as usize / 64] |= 1 << (lpn % 64);
+            self.dirty[table][lpn.index() / 64] |= 1 << (lpn.0 % 64);
         }
         cached
     }
@@ -92,7 +93,8 @@ impl Entries {
         self.cached.check()?;
         for words in &self.dirty {
             let bits = (0..words.len() as u32 * 64)
-                .filter(|lpn| words[*lpn as usize / 64] >> (lpn % 64) & 1 == 1);
+                .map(Lpn)
+                .filter(|lpn| words[lpn.index() / 64] >> (lpn.0 % 64) & 1 == 1);
             if let Some(lpn) = bits.into_iter().find(|&lpn| !self.cached.holds(lpn)) {
                 return Err(format!("map entry {lpn} is dirty, not cached"));
             }
@@ -102,11 +104,11 @@ impl Entries {
 }
 
 /// Clears a bit; whether it was set.
-fn clear(words: &mut [u64], lpn: u32) -> bool {
-    let Some(word) = words.get_mut(lpn as usize / 64) else {
+fn clear(words: &mut [u64], lpn: Lpn) -> bool {
+    let Some(word) = words.get_mut(lpn.index() / 64) else {
         return false;
     };
-    let was = *word >> (lpn % 64) & 1 == 1;
-    *word &= !(1 << (lpn % 64));
+    let was = *word >> (lpn.0 % 64) & 1 == 1;
+    *word &= !(1 << (lpn.0 % 64));
     was
 }

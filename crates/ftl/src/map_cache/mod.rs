@@ -18,7 +18,7 @@ pub mod entries;
 pub mod journal;
 pub mod referrers;
 
-use flashlore_flash::Ppn;
+use flashlore_flash::{Lpn, MapPageId, ObjectId, Ppn};
 
 pub use cached::CachedMap;
 
@@ -83,16 +83,16 @@ pub struct CacheOptions {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Entry {
     /// The object, if there is one.
-    pub object: Option<u32>,
+    pub object: Option<ObjectId>,
     /// What it is a difference from.
-    pub base: Option<u32>,
+    pub base: Option<ObjectId>,
     /// Whether it waits in RAM to be packed.
     pub waits: bool,
 }
 
 impl Entry {
     /// What the table of pages says: whose location, and whether there is a difference.
-    fn lies(&self) -> (Option<u32>, bool) {
+    fn lies(&self) -> (Option<ObjectId>, bool) {
         (self.base.or(self.object), self.base.is_some())
     }
 }
@@ -105,9 +105,9 @@ pub enum Access {
     /// Its translation pages have to be read.
     Miss {
         /// The entry that made room.
-        dropped: Option<u32>,
+        dropped: Option<Lpn>,
         /// Before, these have to be written, if they are stale still: that entry was newer than flash.
-        write_back: [Option<u32>; 2],
+        write_back: [Option<MapPageId>; 2],
     },
 }
 
@@ -119,42 +119,42 @@ pub trait MapCache<P> {
     const CACHED: bool = false;
 
     /// The entry of a logical page is needed.
-    fn access(&mut self, _lpn: u32) -> Access {
+    fn access(&mut self, _lpn: Lpn) -> Access {
         Access::Hit
     }
 
     /// The translation pages that an entry is read from now: the second where its value is a difference.
-    fn pages_of(&mut self, _lpn: u32) -> [Option<u32>; 2] {
+    fn pages_of(&mut self, _lpn: Lpn) -> [Option<MapPageId>; 2] {
         [None; 2]
     }
 
     /// Whether an entry is in RAM.
-    fn holds(&self, _lpn: u32) -> bool {
+    fn holds(&self, _lpn: Lpn) -> bool {
         true
     }
 
     /// The entry of a logical page, whose unit is its own, has a new value.
-    fn changed(&mut self, _lpn: u32) {}
+    fn changed(&mut self, _lpn: Lpn) {}
 
     /// A logical page refers to another object: from now on its entry changes with that.
-    fn refers(&mut self, _lpn: u32, _entry: Entry) {}
+    fn refers(&mut self, _lpn: Lpn, _entry: Entry) {}
 
     /// The unit of an owner has moved: every entry that names it has a new value.
-    fn moved(&mut self, _owner: u32) {}
+    fn moved(&mut self, _object: ObjectId) {}
 
     /// An object has left its packed page and waits in RAM for another.
-    fn waits(&mut self, _object: u32) {}
+    fn waits(&mut self, _object: ObjectId) {}
 
     /// A packed object lies in a unit of its own from now on.
-    fn materialized(&mut self, _object: u32) {}
+    fn materialized(&mut self, _object: ObjectId) {}
 
     /// What the unit of a translation page is said to hold.
-    fn content_of(&self, _page: u32) -> Option<P> {
+    fn content_of(&self, _page: MapPageId) -> Option<P> {
         None
     }
 
     /// The journal page that is to be programmed next.
-    fn due(&mut self) -> Option<u32> {
+    fn due(&mut self) -> Option<MapPageId> {
         None
     }
 
@@ -167,7 +167,7 @@ pub trait MapCache<P> {
     }
 
     /// A journal page that is not needed any more, because its table has been written.
-    fn take_folded(&mut self) -> Option<u32> {
+    fn take_folded(&mut self) -> Option<MapPageId> {
         None
     }
 
@@ -177,15 +177,15 @@ pub trait MapCache<P> {
     }
 
     /// Where a translation page lies, [`Ppn::NONE`] if it was never written.
-    fn location(&self, _page: u32) -> Ppn {
+    fn location(&self, _page: MapPageId) -> Ppn {
         Ppn::NONE
     }
 
     /// A translation page lies elsewhere from now on.
-    fn place(&mut self, _page: u32, _to: Ppn) {}
+    fn place(&mut self, _page: MapPageId, _to: Ppn) {}
 
     /// A translation page has been written with all that is known of it.
-    fn written(&mut self, _page: u32) {}
+    fn written(&mut self, _page: MapPageId) {}
 
     /// Translation pages that are stale: older than what is known of entries that are not in RAM.
     fn stale(&self) -> u32 {
@@ -193,17 +193,17 @@ pub trait MapCache<P> {
     }
 
     /// Whether one of them is.
-    fn is_stale(&self, _page: u32) -> bool {
+    fn is_stale(&self, _page: MapPageId) -> bool {
         false
     }
 
     /// The one of them that has been so for the longest.
-    fn first_stale(&mut self) -> Option<u32> {
+    fn first_stale(&mut self) -> Option<MapPageId> {
         None
     }
 
     /// Whether this is known of a logical page here, too.
-    fn agrees(&self, _lpn: u32, _entry: Entry) -> bool {
+    fn agrees(&self, _lpn: Lpn, _entry: Entry) -> bool {
         true
     }
 

@@ -6,6 +6,7 @@
 //! Invariants: the bits of a count are 0 iff the count is; a word is marked as spilled iff the side table has a
 //! part of one of its counts; a part is never 0 and a multiple of half of what the bits of its count hold.
 
+use flashlore_flash::ObjectId;
 use rustc_hash::FxHashMap;
 
 /// What is counted.
@@ -110,12 +111,12 @@ impl Counts {
 
 /// Parts of counts that have no room in their words, by handle and kind.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Spilled(FxHashMap<(u32, u8), u32>);
+pub(super) struct Spilled(FxHashMap<(ObjectId, u8), u32>);
 
 impl Spilled {
     /// A count of the object of a handle.
     #[inline(always)]
-    pub fn count(&self, handle: u32, counts: Counts, kind: Kind) -> u32 {
+    pub fn count(&self, handle: ObjectId, counts: Counts, kind: Kind) -> u32 {
         let held = (counts.0 & kind.mask()) >> kind.place().0;
         if counts.has(SPILLED) {
             return held + self.part(handle, kind);
@@ -124,13 +125,13 @@ impl Spilled {
     }
 
     #[cold]
-    fn part(&self, handle: u32, kind: Kind) -> u32 {
+    fn part(&self, handle: ObjectId, kind: Kind) -> u32 {
         self.0.get(&(handle, kind as u8)).copied().unwrap_or(0)
     }
 
     /// Counts one more.
     #[inline(always)]
-    pub fn add(&mut self, handle: u32, counts: &mut Counts, kind: Kind) {
+    pub fn add(&mut self, handle: ObjectId, counts: &mut Counts, kind: Kind) {
         if counts.0 & kind.mask() == kind.mask() {
             self.spill(handle, counts, kind);
         }
@@ -138,7 +139,7 @@ impl Spilled {
     }
 
     #[cold]
-    fn spill(&mut self, handle: u32, counts: &mut Counts, kind: Kind) {
+    fn spill(&mut self, handle: ObjectId, counts: &mut Counts, kind: Kind) {
         *self.0.entry((handle, kind as u8)).or_insert(0) += kind.half();
         counts.0 -= kind.half() * kind.one();
         counts.mark(SPILLED);
@@ -146,7 +147,7 @@ impl Spilled {
 
     /// Counts one less; the count is not 0.
     #[inline(always)]
-    pub fn take(&mut self, handle: u32, counts: &mut Counts, kind: Kind) {
+    pub fn take(&mut self, handle: ObjectId, counts: &mut Counts, kind: Kind) {
         debug_assert!(!counts.is_none(kind));
         counts.0 -= kind.one();
         if counts.is_none(kind) && counts.has(SPILLED) {
@@ -155,7 +156,7 @@ impl Spilled {
     }
 
     #[cold]
-    fn take_back(&mut self, handle: u32, counts: &mut Counts, kind: Kind) {
+    fn take_back(&mut self, handle: ObjectId, counts: &mut Counts, kind: Kind) {
         let Some(part) = self.0.get_mut(&(handle, kind as u8)) else {
             return;
         };
@@ -172,14 +173,14 @@ impl Spilled {
 
     /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<((u32, u8), u32)>()
+        self.0.capacity() * size_of::<((ObjectId, u8), u32)>()
     }
 
     /// Looks at what the side table says of the words of all handles.
     ///
     /// # Errors
     /// A sentence that says what does not hold.
-    pub fn check(&self, word: impl Fn(u32) -> Option<Counts>) -> Result<(), String> {
+    pub fn check(&self, word: impl Fn(ObjectId) -> Option<Counts>) -> Result<(), String> {
         for (&(handle, kind), &part) in &self.0 {
             let kind = Kind::ALL[usize::from(kind)];
             let counts = word(handle).filter(|counts| counts.has(SPILLED) && !counts.is_none(kind));
@@ -210,20 +211,20 @@ mod tests {
                 let (word, count) = (&mut words[handle as usize], &mut model[handle as usize]);
                 for _ in 0..times {
                     if more {
-                        spilled.add(handle, word, Kind::ALL[kind]);
+                        spilled.add(ObjectId(handle), word, Kind::ALL[kind]);
                         count[kind] += 1;
                     } else if count[kind] > 0 {
-                        spilled.take(handle, word, Kind::ALL[kind]);
+                        spilled.take(ObjectId(handle), word, Kind::ALL[kind]);
                         count[kind] -= 1;
                     }
                     prop_assert_eq!(word.is_none(Kind::ALL[kind]), count[kind] == 0);
                 }
                 for (handle, (word, count)) in words.iter().zip(&model).enumerate() {
-                    let counted = Kind::ALL.map(|kind| spilled.count(handle as u32, *word, kind));
+                    let counted = Kind::ALL.map(|kind| spilled.count(ObjectId(handle as u32), *word, kind));
                     prop_assert_eq!(counted, *count);
                     prop_assert_eq!(word.is_dead(), count[..3] == [0; 3]);
                 }
-                spilled.check(|handle| words.get(handle as usize).copied()).map_err(TestCaseError::fail)?;
+                spilled.check(|handle| words.get(handle.index()).copied()).map_err(TestCaseError::fail)?;
             }
             let parts = spilled.0.len();
             prop_assert_eq!(words.iter().any(|word| word.has(SPILLED)), parts > 0);

@@ -1,7 +1,7 @@
 //! Logical page number to physical unit: four bytes a page, no object table.
 
 use flashlore_flash::hints::{on_large_pages, prefetch};
-use flashlore_flash::{Owner, Ppn};
+use flashlore_flash::{Lpn, Owner, Ppn};
 
 use super::Mapping;
 
@@ -36,14 +36,14 @@ impl Direct {
 
     /// Where a page lies, [`Ppn::NONE`] if nowhere.
     #[inline(always)]
-    pub fn get(&self, lpn: u32) -> Ppn {
-        self.units[lpn as usize]
+    pub fn get(&self, lpn: Lpn) -> Ppn {
+        self.units[lpn.index()]
     }
 
     /// Maps a page; answers where it lay before.
     #[inline(always)]
-    pub fn replace(&mut self, lpn: u32, ppn: Ppn) -> Ppn {
-        std::mem::replace(&mut self.units[lpn as usize], ppn)
+    pub fn replace(&mut self, lpn: Lpn, ppn: Ppn) -> Ppn {
+        std::mem::replace(&mut self.units[lpn.index()], ppn)
     }
 
     /// Bytes held.
@@ -54,23 +54,23 @@ impl Direct {
 
 impl Mapping for Direct {
     #[inline(always)]
-    fn unit_of(&self, lpn: u32) -> Ppn {
+    fn unit_of(&self, lpn: Lpn) -> Ppn {
         self.get(lpn)
     }
 
     #[inline(always)]
     fn relocate(&mut self, owner: Owner, to: Ppn) {
-        self.units[owner.number() as usize] = to;
+        self.units[owner.as_page().index()] = to;
     }
 
     #[inline(always)]
     fn prefetch(&self, owner: Owner) {
-        prefetch(&self.units, owner.number() as usize);
+        prefetch(&self.units, owner.as_page().index());
     }
 
     fn location(&self, owner: Owner) -> Option<Ppn> {
         self.units
-            .get(owner.number() as usize)
+            .get(owner.as_page().index())
             .copied()
             .filter(|p| p.is_some())
     }

@@ -10,12 +10,12 @@ mod counts;
 pub mod direct;
 pub mod objects;
 
-use flashlore_flash::{Owner, Ppn};
+use flashlore_flash::{Lpn, ObjectId, Owner, Ppn};
 
 /// What the core needs of a mapping when it reads a logical page or moves a unit.
 pub trait Mapping {
     /// Where the content of a logical page lies, [`Ppn::NONE`] if nowhere. The page must exist.
-    fn unit_of(&self, lpn: u32) -> Ppn;
+    fn unit_of(&self, lpn: Lpn) -> Ppn;
     /// The unit of this owner lies at `to` from now on.
     fn relocate(&mut self, owner: Owner, to: Ppn);
     /// Asks for what a relocation will touch.
@@ -27,7 +27,7 @@ pub trait Mapping {
         0
     }
     /// Names the objects that are packed in the unit of an owner.
-    fn each_value(&self, _owner: Owner, _name: &mut dyn FnMut(u32)) {}
+    fn each_value(&self, _owner: Owner, _name: &mut dyn FnMut(ObjectId)) {}
     /// The map entry of a logical page is not in RAM any more.
-    fn entry_dropped(&mut self, _lpn: u32) {}
+    fn entry_dropped(&mut self, _lpn: Lpn) {}
 }

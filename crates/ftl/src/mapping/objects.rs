@@ -14,13 +14,10 @@
 
 use flashlore_content::Content;
 use flashlore_content::dedup::index::Members;
-use flashlore_flash::Ppn;
 use flashlore_flash::hints::{on_large_pages, prefetch};
+use flashlore_flash::{Lpn, ObjectId, PackId, Ppn};
 
 use super::counts::{Counts, DIFFERENCE, INDEXED, Kind, PACKED, Spilled, UNHASHED};
-
-/// No object.
-pub const NO_OBJECT: u32 = u32::MAX;
 
 /// One stored value: 16 bytes for a tag, so that a cache line holds whole ones.
 #[derive(Debug, Clone, Copy)]
@@ -32,16 +29,16 @@ struct Object<C> {
     content: C,
     /// Of a difference its base. Of any other, which may be one, the exclusive or of the handles of the packed
     /// objects that need it: with one pin, which it is.
-    link: u32,
+    link: ObjectId,
 }
 
 /// The map and the object table.
 #[derive(Debug, Clone)]
 pub struct Objects<C> {
-    map: Vec<u32>,
+    map: Vec<ObjectId>,
     table: Vec<Object<C>>,
     spilled: Spilled,
-    free: u32,
+    free: ObjectId,
     live: u32,
     fingerprint_bits: u32,
 }
@@ -50,12 +47,12 @@ impl<C: Content> Objects<C> {
     /// Nothing is mapped; `most` objects can exist at a time, their fingerprints are so wide.
     pub fn new(exported: u32, most: u32, fingerprint_bits: u32) -> Self {
         let mut map = on_large_pages(Vec::with_capacity(exported as usize));
-        map.resize(exported as usize, NO_OBJECT);
+        map.resize(exported as usize, ObjectId::NONE);
         Objects {
             map,
             table: on_large_pages(Vec::with_capacity(most as usize)),
             spilled: Spilled::default(),
-            free: NO_OBJECT,
+            free: ObjectId::NONE,
             live: 0,
             fingerprint_bits,
         }
@@ -64,18 +61,18 @@ impl<C: Content> Objects<C> {
     /// Objects by handle, location and content, and the pages that map to them; handles in between
     /// are free. Nothing is packed yet. `kept` are the references of old versions.
     pub fn restore(
-        map: &[u32],
+        map: &[ObjectId],
         most: u32,
         fingerprint_bits: u32,
-        objects: impl Iterator<Item = (u32, Ppn, C)> + Clone,
-        kept: impl Iterator<Item = u32>,
+        objects: impl Iterator<Item = (ObjectId, Ppn, C)> + Clone,
+        kept: impl Iterator<Item = ObjectId>,
     ) -> Self {
         let mut restored = Objects::new(map.len() as u32, most, fingerprint_bits);
         restored.map.copy_from_slice(map);
-        let rows = objects.clone().map(|(handle, ..)| handle + 1).max();
+        let rows = objects.clone().map(|(handle, ..)| handle.0 + 1).max();
         let mut slots: Vec<Option<(Ppn, C)>> = vec![None; rows.unwrap_or(0) as usize];
         for (handle, ppn, content) in objects {
-            slots[handle as usize] = Some((ppn, content));
+            slots[handle.index()] = Some((ppn, content));
         }
         let Some(filler) = slots.iter().flatten().next().map(|&(_, content)| content) else {
             return restored;
@@ -86,10 +83,10 @@ impl<C: Content> Objects<C> {
                 location,
                 counts: Counts::default(),
                 content,
-                link: 0,
+                link: ObjectId(0),
             });
         }
-        for &object in map.iter().filter(|&&o| o != NO_OBJECT) {
+        for &object in map.iter().filter(|&&o| o != ObjectId::NONE) {
             restored.add(object, Kind::Live);
         }
         kept.for_each(|object| restored.add(object, Kind::Kept));
@@ -97,8 +94,8 @@ impl<C: Content> Objects<C> {
             if slots[handle].is_some() {
                 restored.live += 1;
             } else {
-                restored.table[handle].location = Ppn(restored.free);
-                restored.free = handle as u32;
+                restored.table[handle].location = Ppn(restored.free.0);
+                restored.free = ObjectId(handle as u32);
             }
         }
         restored
@@ -125,41 +122,41 @@ impl<C: Content> Objects<C> {
         self.live
     }
 
-    /// The object of a logical page, or [`NO_OBJECT`].
+    /// The object of a logical page, or [`ObjectId::NONE`].
     #[inline(always)]
-    pub fn get(&self, lpn: u32) -> u32 {
-        self.map[lpn as usize]
+    pub fn get(&self, lpn: Lpn) -> ObjectId {
+        self.map[lpn.index()]
     }
 
     /// The content of an object.
     #[inline(always)]
-    pub fn content(&self, object: u32) -> C {
-        self.table[object as usize].content
+    pub fn content(&self, object: ObjectId) -> C {
+        self.table[object.index()].content
     }
 
     /// The location of an object.
     #[inline(always)]
-    pub fn at(&self, object: u32) -> Ppn {
-        self.table[object as usize].location
+    pub fn at(&self, object: ObjectId) -> Ppn {
+        self.table[object.index()].location
     }
 
     /// A handle for new content without references yet; it lies nowhere until placed.
     #[inline(always)]
-    pub fn allocate(&mut self, content: C) -> u32 {
+    pub fn allocate(&mut self, content: C) -> ObjectId {
         let mut object = Object {
             location: Ppn::NONE,
             counts: Counts::default(),
             content,
-            link: 0,
+            link: ObjectId(0),
         };
         self.live += 1;
-        if self.free == NO_OBJECT {
+        if self.free == ObjectId::NONE {
             self.table.push(object);
-            return (self.table.len() - 1) as u32;
+            return ObjectId((self.table.len() - 1) as u32);
         }
         let handle = self.free;
-        let record = &mut self.table[handle as usize];
-        self.free = record.location.0;
+        let record = &mut self.table[handle.index()];
+        self.free = ObjectId(record.location.0);
         object.counts = record.counts;
         *record = object;
         handle
@@ -167,92 +164,92 @@ impl<C: Content> Objects<C> {
 
     /// Gives a handle back that has no reference.
     #[inline(always)]
-    pub fn free(&mut self, object: u32) {
+    pub fn free(&mut self, object: ObjectId) {
         debug_assert!(self.is_dead(object));
-        let record = &mut self.table[object as usize];
+        let record = &mut self.table[object.index()];
         record.counts = record.counts.of_next();
-        record.location = Ppn(self.free);
+        record.location = Ppn(self.free.0);
         self.free = object;
         self.live -= 1;
     }
 
     /// Says where new content lies.
     #[inline(always)]
-    pub fn place(&mut self, object: u32, ppn: Ppn) {
-        self.table[object as usize].location = ppn;
+    pub fn place(&mut self, object: ObjectId, ppn: Ppn) {
+        self.table[object.index()].location = ppn;
     }
 
     /// Maps a logical page to an object, which gains the reference; answers the one before.
     #[inline(always)]
-    pub fn replace(&mut self, lpn: u32, object: u32) -> u32 {
-        if object != NO_OBJECT {
+    pub fn replace(&mut self, lpn: Lpn, object: ObjectId) -> ObjectId {
+        if object != ObjectId::NONE {
             self.add(object, Kind::Live);
         }
-        std::mem::replace(&mut self.map[lpn as usize], object)
+        std::mem::replace(&mut self.map[lpn.index()], object)
     }
 
     #[inline(always)]
-    fn add(&mut self, object: u32, kind: Kind) {
-        let counts = &mut self.table[object as usize].counts;
+    fn add(&mut self, object: ObjectId, kind: Kind) {
+        let counts = &mut self.table[object.index()].counts;
         self.spilled.add(object, counts, kind);
     }
 
     #[inline(always)]
-    fn take(&mut self, object: u32, kind: Kind) {
-        let counts = &mut self.table[object as usize].counts;
+    fn take(&mut self, object: ObjectId, kind: Kind) {
+        let counts = &mut self.table[object.index()].counts;
         self.spilled.take(object, counts, kind);
     }
 
     #[inline(always)]
-    fn counts(&self, object: u32) -> Counts {
-        self.table[object as usize].counts
+    fn counts(&self, object: ObjectId) -> Counts {
+        self.table[object.index()].counts
     }
 
     #[inline(always)]
-    fn count(&self, object: u32, kind: Kind) -> u32 {
+    fn count(&self, object: ObjectId, kind: Kind) -> u32 {
         self.spilled.count(object, self.counts(object), kind)
     }
 
     /// Whether an object is likely to die with the next live reference it loses.
     #[inline(always)]
-    pub fn is_last(&self, object: u32) -> bool {
+    pub fn is_last(&self, object: ObjectId) -> bool {
         self.counts(object).is_one(Kind::Live)
     }
 
     /// Takes a live reference away; whether it was the last of any kind.
     #[inline(always)]
-    pub fn release(&mut self, object: u32) -> bool {
+    pub fn release(&mut self, object: ObjectId) -> bool {
         self.take(object, Kind::Live);
         self.is_dead(object)
     }
 
     /// Whether nothing refers to an object.
     #[inline(always)]
-    pub fn is_dead(&self, object: u32) -> bool {
+    pub fn is_dead(&self, object: ObjectId) -> bool {
         self.counts(object).is_dead()
     }
 
     /// A live reference becomes that of an old version.
     #[inline(always)]
-    pub fn keep_instead(&mut self, object: u32) {
+    pub fn keep_instead(&mut self, object: ObjectId) {
         self.add(object, Kind::Kept);
         self.take(object, Kind::Live);
     }
 
     /// An old version refers to an object that has another reference.
-    pub fn keep(&mut self, object: u32) {
+    pub fn keep(&mut self, object: ObjectId) {
         self.add(object, Kind::Kept);
     }
 
     /// An old version that refers to an object is given up; whether nothing refers to it now.
     #[inline(always)]
-    pub fn give_up(&mut self, object: u32) -> bool {
+    pub fn give_up(&mut self, object: ObjectId) -> bool {
         self.take(object, Kind::Kept);
         self.is_dead(object)
     }
 
     /// Old versions that refer to an object.
-    pub fn kept(&self, object: u32) -> u32 {
+    pub fn kept(&self, object: ObjectId) -> u32 {
         self.count(object, Kind::Kept)
     }
 
@@ -263,207 +260,207 @@ impl<C: Content> Objects<C> {
 
     /// Whether old versions, and packed objects that need it, are all that refers to an object.
     #[inline(always)]
-    pub fn is_history(&self, object: u32) -> bool {
+    pub fn is_history(&self, object: ObjectId) -> bool {
         let counts = self.counts(object);
         counts.is_none(Kind::Live) && !counts.is_none(Kind::Kept)
     }
 
     /// A packed object is to need a base, whoever it is.
     #[inline(always)]
-    pub fn pin(&mut self, base: u32, dependent: u32) {
+    pub fn pin(&mut self, base: ObjectId, dependent: ObjectId) {
         self.add(base, Kind::Pins);
-        self.table[base as usize].link ^= dependent;
+        self.table[base.index()].link.0 ^= dependent.0;
     }
 
     /// A packed object does not need its base any more; whether nothing refers to that now.
     #[inline(always)]
-    pub fn unpin(&mut self, base: u32, dependent: u32) -> bool {
+    pub fn unpin(&mut self, base: ObjectId, dependent: ObjectId) -> bool {
         self.take(base, Kind::Pins);
-        self.table[base as usize].link ^= dependent;
+        self.table[base.index()].link.0 ^= dependent.0;
         self.is_dead(base)
     }
 
     /// Packed objects that need an object as base.
-    pub fn pins(&self, object: u32) -> u32 {
+    pub fn pins(&self, object: ObjectId) -> u32 {
         self.count(object, Kind::Pins)
     }
 
     /// The packed object that needs a base, if there is exactly one and nothing else refers to the base.
-    pub fn sole_dependent(&self, base: u32) -> Option<u32> {
+    pub fn sole_dependent(&self, base: ObjectId) -> Option<ObjectId> {
         let alone = self.is_pinned_alone(base) && self.pins(base) == 1;
-        alone.then(|| self.table[base as usize].link)
+        alone.then(|| self.table[base.index()].link)
     }
 
     /// Whether an object is packed.
     #[inline(always)]
-    pub fn is_packed(&self, object: u32) -> bool {
+    pub fn is_packed(&self, object: ObjectId) -> bool {
         self.counts(object).has(PACKED)
     }
 
     /// An object lies in a packed page from now on.
-    pub fn set_packed(&mut self, object: u32, pack: u32, base: u32) {
-        let record = &mut self.table[object as usize];
+    pub fn set_packed(&mut self, object: ObjectId, pack: PackId, base: ObjectId) {
+        let record = &mut self.table[object.index()];
         record.counts.mark(PACKED);
-        record.location = Ppn(pack);
-        if base != NO_OBJECT {
+        record.location = Ppn(pack.0);
+        if base != ObjectId::NONE {
             record.counts.mark(DIFFERENCE);
             record.link = base;
         }
     }
 
     /// A packed object lies in another packed page from now on.
-    pub fn repack(&mut self, object: u32, pack: u32) {
-        self.table[object as usize].location = Ppn(pack);
+    pub fn repack(&mut self, object: ObjectId, pack: PackId) {
+        self.table[object.index()].location = Ppn(pack.0);
     }
 
     /// A packed object has a unit of its own from now on.
-    pub fn set_whole(&mut self, object: u32, ppn: Ppn) {
-        let record = &mut self.table[object as usize];
+    pub fn set_whole(&mut self, object: ObjectId, ppn: Ppn) {
+        let record = &mut self.table[object.index()];
         if record.counts.has(DIFFERENCE) {
-            record.link = 0;
+            record.link = ObjectId(0);
         }
         record.counts.unmark(PACKED | DIFFERENCE);
         record.location = ppn;
     }
 
-    /// The packed page and the base of an object that is packed; the base may be [`NO_OBJECT`].
+    /// The packed page and the base of an object that is packed; the base may be [`ObjectId::NONE`].
     #[inline(always)]
-    pub fn packed(&self, object: u32) -> Option<(u32, u32)> {
-        let record = &self.table[object as usize];
+    pub fn packed(&self, object: ObjectId) -> Option<(PackId, ObjectId)> {
+        let record = &self.table[object.index()];
         let base = match record.counts.has(DIFFERENCE) {
             true => record.link,
-            false => NO_OBJECT,
+            false => ObjectId::NONE,
         };
-        (record.counts.has(PACKED)).then_some((record.location.0, base))
+        (record.counts.has(PACKED)).then_some((PackId(record.location.0), base))
     }
 
     /// The packed page of an object that is a difference.
     #[inline(always)]
-    pub fn pack_of_delta(&self, object: u32) -> Option<u32> {
-        let record = &self.table[object as usize];
-        (record.counts.has(DIFFERENCE)).then_some(record.location.0)
+    pub fn pack_of_delta(&self, object: ObjectId) -> Option<PackId> {
+        let record = &self.table[object.index()];
+        (record.counts.has(DIFFERENCE)).then_some(PackId(record.location.0))
     }
 
     /// Whether an object is a difference.
     #[inline(always)]
-    pub fn is_delta(&self, object: u32) -> bool {
+    pub fn is_delta(&self, object: ObjectId) -> bool {
         self.counts(object).has(DIFFERENCE)
     }
 
     /// Live references of an object.
     #[inline(always)]
-    pub fn references(&self, object: u32) -> u32 {
+    pub fn references(&self, object: ObjectId) -> u32 {
         self.count(object, Kind::Live)
     }
 
     /// Whether a handle names an object that is referenced.
-    pub fn is_alive(&self, handle: u32) -> bool {
-        (handle as usize) < self.table.len() && !self.is_dead(handle)
+    pub fn is_alive(&self, handle: ObjectId) -> bool {
+        handle.index() < self.table.len() && !self.is_dead(handle)
     }
 
     /// Whether the fingerprint index names the object.
     #[inline(always)]
-    pub fn is_indexed(&self, object: u32) -> bool {
+    pub fn is_indexed(&self, object: ObjectId) -> bool {
         self.counts(object).has(INDEXED)
     }
 
     /// An object that one logical page refers to and nothing else can find is to be hashed.
-    pub fn leave_unhashed(&mut self, object: u32) {
-        self.table[object as usize].counts.mark(UNHASHED);
+    pub fn leave_unhashed(&mut self, object: ObjectId) {
+        self.table[object.index()].counts.mark(UNHASHED);
     }
 
     /// Whether an object is to be hashed still.
-    pub fn is_unhashed(&self, object: u32) -> bool {
+    pub fn is_unhashed(&self, object: ObjectId) -> bool {
         let counts = self.counts(object);
         counts.has(UNHASHED) && !counts.has(INDEXED | PACKED) && counts.is_one(Kind::Live)
     }
 
     /// An object needs not be hashed any more.
-    pub fn hashed(&mut self, object: u32) {
-        self.table[object as usize].counts.unmark(UNHASHED);
+    pub fn hashed(&mut self, object: ObjectId) {
+        self.table[object.index()].counts.unmark(UNHASHED);
     }
 
     /// Asks for the map entry of a logical page.
     #[inline(always)]
-    pub fn prefetch_map(&self, lpn: u32) {
-        prefetch(&self.map, lpn as usize);
+    pub fn prefetch_map(&self, lpn: Lpn) {
+        prefetch(&self.map, lpn.index());
     }
 
     /// Asks for the record of an object.
     #[inline(always)]
-    pub fn prefetch_object(&self, object: u32) {
-        prefetch(&self.table, object as usize);
+    pub fn prefetch_object(&self, object: ObjectId) {
+        prefetch(&self.table, object.index());
     }
 
     /// The object of a logical page that may be out of range or unmapped.
     #[inline(always)]
-    pub fn object_of(&self, lpn: u32) -> Option<u32> {
+    pub fn object_of(&self, lpn: Lpn) -> Option<ObjectId> {
         self.map
-            .get(lpn as usize)
+            .get(lpn.index())
             .copied()
-            .filter(|&o| o != NO_OBJECT)
+            .filter(|&o| o != ObjectId::NONE)
     }
 
     /// Recounts the references; `kept` are those of old versions. Answers the handles that are alive.
     ///
     /// # Errors
     /// A sentence that says what does not hold.
-    pub fn check(&self, kept: impl Iterator<Item = u32>) -> Result<Vec<u32>, String> {
-        let word = |handle: u32| self.table.get(handle as usize).map(|o| o.counts);
+    pub fn check(&self, kept: impl Iterator<Item = ObjectId>) -> Result<Vec<ObjectId>, String> {
+        let word = |handle: ObjectId| self.table.get(handle.index()).map(|o| o.counts);
         self.spilled.check(word)?;
         // Kept references, pins, and what the link of a base says.
         let mut others = vec![(0, 0, 0); self.table.len()];
-        for object in kept.filter(|&object| object != NO_OBJECT) {
-            others[object as usize].0 += 1;
+        for object in kept.filter(|&object| object != ObjectId::NONE) {
+            others[object.index()].0 += 1;
         }
         let mut counted = vec![0u32; self.table.len()];
         for (lpn, &object) in self.map.iter().enumerate() {
-            if object != NO_OBJECT {
-                *counted.get_mut(object as usize).ok_or_else(|| {
+            if object != ObjectId::NONE {
+                *counted.get_mut(object.index()).ok_or_else(|| {
                     format!("logical page {lpn} maps to object {object}, beyond the table")
                 })? += 1;
             }
         }
         let mut free = vec![false; self.table.len()];
         let mut at = self.free;
-        while at != NO_OBJECT {
-            if std::mem::replace(&mut free[at as usize], true) {
+        while at != ObjectId::NONE {
+            if std::mem::replace(&mut free[at.index()], true) {
                 return Err(format!("free object list runs in a circle at {at}"));
             }
-            at = self.table[at as usize].location.0;
+            at = ObjectId(self.table[at.index()].location.0);
         }
         let mut alive = Vec::new();
-        for handle in 0..self.table.len() {
-            let references = self.references(handle as u32);
-            if references != counted[handle] || free[handle] != self.is_dead(handle as u32) {
+        for (at, handle) in (0..self.handles()).map(|at| (at as usize, ObjectId(at))) {
+            let references = self.references(handle);
+            if references != counted[at] || free[at] != self.is_dead(handle) {
                 return Err(format!(
                     "object {handle} has {references} references, {} pages map to it, free: {}",
-                    counted[handle], free[handle]
+                    counted[at], free[at]
                 ));
             }
-            if !free[handle]
-                && let Some((_, base)) = self.packed(handle as u32)
-                && base != NO_OBJECT
+            if !free[at]
+                && let Some((_, base)) = self.packed(handle)
+                && base != ObjectId::NONE
             {
                 if !self.is_alive(base) || self.is_delta(base) {
                     return Err(format!(
                         "object {handle} needs object {base}, which is dead or a difference"
                     ));
                 }
-                others[base as usize].1 += 1;
-                others[base as usize].2 ^= handle as u32;
+                others[base.index()].1 += 1;
+                others[base.index()].2 ^= handle.0;
             }
-            if !free[handle] {
-                alive.push(handle as u32);
+            if !free[at] {
+                alive.push(handle);
             }
         }
         for &object in &alive {
             let link = match self.is_delta(object) {
                 true => 0,
-                false => self.table[object as usize].link,
+                false => self.table[object.index()].link.0,
             };
             let noted = (self.kept(object), self.pins(object), link);
-            let counted = others[object as usize];
+            let counted = others[object.index()];
             if counted != noted {
                 return Err(format!(
                     "object {object} notes kept references, pins and dependents {noted:?}, counted are \
@@ -482,13 +479,13 @@ impl<C: Content> Objects<C> {
     }
 
     /// Where the content of an object lies, or its packed page; `None` if the handle names nothing alive.
-    pub fn location(&self, object: u32) -> Option<Ppn> {
+    pub fn location(&self, object: ObjectId) -> Option<Ppn> {
         self.is_alive(object).then(|| self.at(object))
     }
 
     /// Whether packed objects are all that keeps an object alive.
     #[inline(always)]
-    pub fn is_pinned_alone(&self, object: u32) -> bool {
+    pub fn is_pinned_alone(&self, object: ObjectId) -> bool {
         let counts = self.counts(object);
         counts.is_none(Kind::Live) && counts.is_none(Kind::Kept) && !counts.is_none(Kind::Pins)
     }
@@ -503,18 +500,18 @@ impl<C: Content> Objects<C> {
 
 impl<C: Content> Members for Objects<C> {
     #[inline(always)]
-    fn tag(&self, object: u32) -> u32 {
+    fn tag(&self, object: ObjectId) -> u32 {
         self.fingerprint(self.content(object)) as u32
     }
 
     #[inline(always)]
-    fn is_indexed(&self, object: u32) -> bool {
+    fn is_indexed(&self, object: ObjectId) -> bool {
         Objects::is_indexed(self, object)
     }
 
     #[inline(always)]
-    fn set_indexed(&mut self, object: u32, indexed: bool) {
-        let counts = &mut self.table[object as usize].counts;
+    fn set_indexed(&mut self, object: ObjectId, indexed: bool) {
+        let counts = &mut self.table[object.index()].counts;
         counts.unmark(INDEXED | UNHASHED);
         if indexed {
             counts.mark(INDEXED);
@@ -522,23 +519,23 @@ impl<C: Content> Members for Objects<C> {
     }
 
     #[inline(always)]
-    fn uses(&self, object: u32) -> u32 {
+    fn uses(&self, object: ObjectId) -> u32 {
         self.count(object, Kind::Uses)
     }
 
     #[inline(always)]
-    fn add_use(&mut self, object: u32) {
+    fn add_use(&mut self, object: ObjectId) {
         self.add(object, Kind::Uses);
     }
 
     #[inline(always)]
-    fn drop_use(&mut self, object: u32) -> bool {
+    fn drop_use(&mut self, object: ObjectId) -> bool {
         self.take(object, Kind::Uses);
         self.counts(object).is_none(Kind::Uses)
     }
 
     #[inline(always)]
-    fn prefetch(&self, object: u32) {
+    fn prefetch(&self, object: ObjectId) {
         self.prefetch_object(object);
     }
 }

@@ -1,13 +1,14 @@
 //! The answer to a write.
 
 use super::delta::forms::Encoding;
+use flashlore_flash::ObjectId;
 
 /// What becomes of a write. `V` is an encoded value.
 pub(crate) enum Decision<V> {
     /// The address refers to this object already.
-    Unchanged(u32),
+    Unchanged(ObjectId),
     /// The address comes to refer to this object.
-    Share(u32),
+    Share(ObjectId),
     /// The value is stored as its difference from another one.
     Delta(Encoding<V>),
     /// The value is stored compressed by itself.

@@ -9,6 +9,7 @@
 
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{Content, Dedup};
+use flashlore_flash::ObjectId;
 
 use super::{How, Policy, Served, Unhashed};
 use crate::mapping::objects::Objects;
@@ -19,7 +20,7 @@ pub(crate) fn candidate<C: Content>(
     dedup: &Dedup,
     objects: &Objects<C>,
     content: C,
-) -> Option<u32> {
+) -> Option<ObjectId> {
     let fingerprint = objects.fingerprint(content);
     let has = |object| objects.fingerprint(objects.content(object)) == fingerprint;
     dedup.index.find(fingerprint, has)
@@ -27,7 +28,7 @@ pub(crate) fn candidate<C: Content>(
 
 /// Enters an object into the index.
 #[inline(always)]
-pub(crate) fn enter<C: Content>(dedup: &mut Dedup, objects: &mut Objects<C>, object: u32) {
+pub(crate) fn enter<C: Content>(dedup: &mut Dedup, objects: &mut Objects<C>, object: ObjectId) {
     if let Some(evicted) = dedup.index.insert(objects, object) {
         // An index without entries refuses the new one: nothing had to make room.
         dedup.counters.evictions += u64::from(evicted != object);
@@ -69,13 +70,13 @@ impl<C: Content> Policy<C> for Dedup {
     }
 
     #[inline(always)]
-    fn on_death(&mut self, objects: &mut Objects<C>, object: u32) {
+    fn on_death(&mut self, objects: &mut Objects<C>, object: ObjectId) {
         if objects.is_indexed(object) {
             self.index.remove(objects, object);
         }
     }
 
-    fn check(&self, objects: &Objects<C>, alive: &[u32]) -> Result<(), String> {
+    fn check(&self, objects: &Objects<C>, alive: &[ObjectId]) -> Result<(), String> {
         self.index.check(objects)?;
         let mut named = 0;
         for object in self.index.objects(objects) {

@@ -14,8 +14,8 @@
 
 use std::collections::VecDeque;
 
-use flashlore_flash::Ppn;
 use flashlore_flash::geometry::UNIT_BYTES;
+use flashlore_flash::{Lpn, PackId, Ppn};
 
 use crate::policies::delta::packs::{HEADER_BYTES, MOST_BYTES, SLOT_BYTES};
 
@@ -38,7 +38,7 @@ pub(super) enum Form {
 /// A change of a page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry<C> {
-    pub lpn: u32,
+    pub lpn: Lpn,
     pub stamp: u64,
     pub form: Form,
     /// Bytes of the encoded value.
@@ -106,7 +106,7 @@ pub(super) enum Place {
 
 /// What is to be recorded.
 pub(super) struct New<C, V, P> {
-    pub lpn: u32,
+    pub lpn: Lpn,
     pub before: Option<C>,
     pub value: Encoded<V, P>,
 }
@@ -141,7 +141,7 @@ pub(super) struct ParityLog<C, V, P> {
     heads: Vec<u64>,
     on_flash: VecDeque<OnFlash>,
     /// The number of the first log page on flash.
-    first_page: u32,
+    first_page: PackId,
     filling: Filling<V, P>,
     oldest: u64,
 }
@@ -154,7 +154,7 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
             first: 1,
             heads: vec![0; pages as usize],
             on_flash: VecDeque::new(),
-            first_page: 0,
+            first_page: PackId(0),
             filling: Filling::default(),
             oldest: 0,
         }
@@ -176,24 +176,24 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
     }
 
     /// The numbers of the log pages on flash.
-    pub fn page_numbers(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.pages()).map(|i| (self.first_page + i) % RING)
+    pub fn page_numbers(&self) -> impl Iterator<Item = PackId> + '_ {
+        (0..self.pages()).map(|i| PackId((self.first_page.0 + i) % RING))
     }
 
     /// Where a log page lies, if it is on flash.
-    pub fn location(&self, page: u32) -> Option<Ppn> {
+    pub fn location(&self, page: PackId) -> Option<Ppn> {
         let page = self.on_flash.get(self.position_of(page));
         page.map(|page| page.location)
     }
 
     /// A log page lies elsewhere from now on.
-    pub fn relocate(&mut self, page: u32, to: Ppn) {
+    pub fn relocate(&mut self, page: PackId, to: Ppn) {
         let position = self.position_of(page);
         self.on_flash[position].location = to;
     }
 
-    fn position_of(&self, page: u32) -> usize {
-        ((page + RING - self.first_page) % RING) as usize
+    fn position_of(&self, page: PackId) -> usize {
+        ((page.0 + RING - self.first_page.0) % RING) as usize
     }
 
     /// Whether an entry fits into the page being filled.
@@ -224,7 +224,7 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
         };
         self.filling.put += u16::from(matches!(form, Form::Parity | Form::Alone));
         let number = self.first + self.entries.len() as u64;
-        let older = std::mem::replace(&mut self.heads[new.lpn as usize], number);
+        let older = std::mem::replace(&mut self.heads[new.lpn.index()], number);
         let entry = Entry {
             lpn: new.lpn,
             stamp,
@@ -239,8 +239,8 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
     }
 
     /// The page being filled, if it holds anything, and the number it will have.
-    pub fn filling(&self) -> Option<(u32, &Filling<V, P>)> {
-        let number = (self.first_page + self.pages()) % RING;
+    pub fn filling(&self) -> Option<(PackId, &Filling<V, P>)> {
+        let number = PackId((self.first_page.0 + self.pages()) % RING);
         (self.filling.bytes > 0).then_some((number, &self.filling))
     }
 
@@ -281,7 +281,7 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
         }
         let location = page.location;
         self.on_flash.pop_front();
-        self.first_page = (self.first_page + 1) % RING;
+        self.first_page = PackId((self.first_page.0 + 1) % RING);
         Some((named, Some(location)))
     }
 
@@ -311,9 +311,9 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
     }
 
     /// The entries of a page with stamps above an instant, newest first, with their numbers.
-    pub fn since(&self, lpn: u32, instant: u64) -> impl Iterator<Item = (u64, &Entry<C>)> {
+    pub fn since(&self, lpn: Lpn, instant: u64) -> impl Iterator<Item = (u64, &Entry<C>)> {
         let held = move |&number: &u64| number >= self.first;
-        let newest = Some(self.heads[lpn as usize]).filter(held);
+        let newest = Some(self.heads[lpn.index()]).filter(held);
         std::iter::successors(newest, move |&n| Some(self.entry(n).older).filter(held))
             .map(|number| (number, self.entry(number)))
             .take_while(move |(_, entry)| entry.stamp > instant)
@@ -358,14 +358,14 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
     pub fn check(&self) -> Result<(), String> {
         let mut newest = vec![(0u64, 0u64); self.heads.len()];
         for (number, entry) in (self.first..).zip(&self.entries) {
-            let (before, stamp) = newest[entry.lpn as usize];
+            let (before, stamp) = newest[entry.lpn.index()];
             if before > 0 && (entry.older != before || stamp > entry.stamp) {
                 return Err(format!(
                     "entry {number} of page {} follows {before}, linked is {}; stamps {stamp}, {}",
                     entry.lpn, entry.older, entry.stamp
                 ));
             }
-            newest[entry.lpn as usize] = (number, entry.stamp);
+            newest[entry.lpn.index()] = (number, entry.stamp);
         }
         for (lpn, (&head, &(number, _))) in self.heads.iter().zip(&newest).enumerate() {
             if head.max(self.first - 1) != number.max(self.first - 1) {

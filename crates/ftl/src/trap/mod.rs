@@ -27,7 +27,7 @@ pub mod write;
 use std::marker::PhantomData;
 
 use flashlore_content::{Content, Encoder};
-use flashlore_flash::{Cause, Flash, Owned, Owner, Ppn, Ready, Tag, Time};
+use flashlore_flash::{Cause, Flash, Lpn, ObjectId, Owned, Owner, Ppn, Ready, Tag, Time};
 
 use self::log::ParityLog;
 use crate::content::{Candidate, CandidateRead, PartsRead};
@@ -173,8 +173,8 @@ where
     }
 
     /// What a logical page holds, if it was ever written.
-    pub fn content(&self, lpn: u32) -> Option<C> {
-        self.trap.contents.get(lpn as usize).copied().flatten()
+    pub fn content(&self, lpn: Lpn) -> Option<C> {
+        self.trap.contents.get(lpn.index()).copied().flatten()
     }
 
     /// Lets time pass to `until`.
@@ -194,7 +194,7 @@ where
     }
 
     /// Whether the next change of a page needs what the page holds, to encode that.
-    pub fn needs_old(&self, lpn: u32) -> bool {
+    pub fn needs_old(&self, lpn: Lpn) -> bool {
         self.trap.recording && self.content(lpn).is_some()
     }
 
@@ -206,7 +206,7 @@ where
     pub fn fetch_old(
         &mut self,
         at: Time,
-        lpn: u32,
+        lpn: Lpn,
         read: Option<Candidate<C>>,
         tag: Tag,
     ) -> Result<Option<CandidateRead<C>>, FtlError<F::Error>> {
@@ -218,7 +218,10 @@ where
             return Ok(None);
         }
         let done = self.core.read(Ready::At(at), ppn, Cause::Delta, tag)?;
-        Ok(Some((Candidate::new(lpn, content), done)))
+        Ok(Some((
+            Candidate::new(ObjectId::of_page(lpn), content),
+            done,
+        )))
     }
 
     /// Reads a logical page; one that was never written costs nothing.
@@ -228,7 +231,7 @@ where
     pub fn read(
         &mut self,
         at: Time,
-        lpn: u32,
+        lpn: Lpn,
         cause: Cause,
         tag: Tag,
     ) -> Result<PageRead<F::Page>, FtlError<F::Error>> {
@@ -242,12 +245,14 @@ where
     pub fn read_parts(
         &mut self,
         at: Time,
-        lpn: u32,
+        lpn: Lpn,
         cause: Cause,
         tag: Tag,
     ) -> Result<PartsRead, FtlError<F::Error>> {
         let (page, done) = self.read(at, lpn, cause, tag)?;
-        Ok(page.map_or(PartsRead::default(), |_| PartsRead::whole(lpn, done)))
+        Ok(page.map_or(PartsRead::default(), |_| {
+            PartsRead::whole(ObjectId::of_page(lpn), done)
+        }))
     }
 
     /// Bytes held by map, log and blocks.
@@ -266,13 +271,13 @@ where
     pub fn check(&self) -> Result<(), String> {
         let trap = &self.trap;
         trap.log.check()?;
-        let lpns = 0..trap.units.len() as u32;
-        let mapped = lpns.filter(|&lpn| trap.unit_of(lpn).is_some());
+        let lpns = (0..trap.units.len() as u32).map(Lpn);
+        let mapped = lpns.clone().filter(|&lpn| trap.unit_of(lpn).is_some());
         if mapped.clone().count() != trap.mapped as usize {
             return Err(format!("{} pages are said to be mapped", trap.mapped));
         }
-        let same = |&lpn: &u32| trap.unit_of(lpn).is_some() == self.content(lpn).is_some();
-        if let Some(lpn) = (0..trap.units.len() as u32).find(|lpn| !same(lpn)) {
+        let differs = |&lpn: &Lpn| trap.unit_of(lpn).is_some() != self.content(lpn).is_some();
+        if let Some(lpn) = lpns.clone().find(differs) {
             return Err(format!("page {lpn} has a unit or a content and not both"));
         }
         let (units, most) = (self.units(), self.core.most_live());
@@ -280,13 +285,13 @@ where
             return Err(format!("{units} units are in use, at most {most} may be"));
         }
         let log = trap.log.page_numbers().map(Owner::pack);
-        self.core.check(trap, mapped.map(Owner::value).chain(log))
+        self.core.check(trap, mapped.map(Owner::page).chain(log))
     }
 }
 
 impl<C: Content, E: Encoder<C, P>, P: Clone> Mapping for Trap<C, E, P> {
-    fn unit_of(&self, lpn: u32) -> Ppn {
-        self.units[lpn as usize]
+    fn unit_of(&self, lpn: Lpn) -> Ppn {
+        self.units[lpn.index()]
     }
 
     fn relocate(&mut self, owner: Owner, to: Ppn) {
@@ -296,7 +301,7 @@ impl<C: Content, E: Encoder<C, P>, P: Clone> Mapping for Trap<C, E, P> {
                 self.counters.copied_log += 1;
             }
             _ => {
-                self.units[owner.number() as usize] = to;
+                self.units[owner.as_page().index()] = to;
                 self.counters.copied_live += 1;
             }
         }
@@ -308,7 +313,7 @@ impl<C: Content, E: Encoder<C, P>, P: Clone> Mapping for Trap<C, E, P> {
         if let Owned::Pack(page) = owner.owned() {
             return self.log.location(page);
         }
-        let unit = self.units.get(owner.number() as usize).copied();
+        let unit = self.units.get(owner.as_page().index()).copied();
         unit.filter(|unit| unit.is_some())
     }
 }

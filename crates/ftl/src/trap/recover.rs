@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use flashlore_content::history::TooOld;
 use flashlore_content::{Content, Encoder};
-use flashlore_flash::{Cause, Flash, Ppn, Ready, Tag, When};
+use flashlore_flash::{Cause, Flash, Lpn, Ppn, Ready, Tag, When};
 
 use super::TrapFtl;
 use super::log::{Entry, Form, Place};
@@ -55,7 +55,7 @@ where
     ///
     /// # Errors
     /// An instant that is not remembered.
-    pub fn content_at_instant(&self, lpn: u32, instant: u64) -> Result<Option<C>, TooOld> {
+    pub fn content_at_instant(&self, lpn: Lpn, instant: u64) -> Result<Option<C>, TooOld> {
         self.demand_exact(instant)?;
         let first = self.trap.log.since(lpn, instant).last();
         Ok(first.map_or(self.content(lpn), |(_, entry)| entry.before))
@@ -68,7 +68,7 @@ where
     /// An instant that is not remembered, or a failure of the device.
     pub fn read_at_instant(
         &mut self,
-        lpn: u32,
+        lpn: Lpn,
         instant: u64,
     ) -> Result<PageAt<F::Page>, RewindError<F::Error>> {
         self.demand_exact(instant)?;
@@ -79,7 +79,7 @@ where
     /// Walks the chain of a page back to an instant.
     fn decode_back(
         &mut self,
-        lpn: u32,
+        lpn: Lpn,
         instant: u64,
     ) -> Result<Decoded<C, F::Page>, FtlError<F::Error>> {
         let mut held = match self.content(lpn) {
@@ -150,7 +150,7 @@ where
     }
 
     /// The pages that changed since an instant, the units to be read and the values to be decoded for a rewind.
-    fn work_since(&self, instant: u64) -> (Vec<u32>, Vec<Ppn>, u64) {
+    fn work_since(&self, instant: u64) -> (Vec<Lpn>, Vec<Ppn>, u64) {
         let (mut pages, mut units) = (Vec::new(), Vec::new());
         let (mut seen, mut logged) = (HashSet::new(), HashSet::new());
         let mut decodes = 0;

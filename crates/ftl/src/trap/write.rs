@@ -7,7 +7,7 @@
 use flashlore_content::delta::Value;
 use flashlore_content::history::Holders;
 use flashlore_content::{Content, Encoder};
-use flashlore_flash::{Completion, Flash, Owner, Ppn, Stream, Tag, Time, Unit, When};
+use flashlore_flash::{Completion, Flash, Lpn, Owner, Ppn, Stream, Tag, Time, Unit, When};
 
 use super::TrapFtl;
 use super::log::{Encoded, New};
@@ -36,7 +36,7 @@ where
     pub fn write(
         &mut self,
         when: When,
-        lpn: u32,
+        lpn: Lpn,
         content: C,
         tag: Tag,
     ) -> Result<Completion, FtlError<F::Error>>
@@ -50,7 +50,7 @@ where
     pub(super) fn write_page(
         &mut self,
         when: When,
-        lpn: u32,
+        lpn: Lpn,
         content: C,
         page: F::Page,
         tag: Tag,
@@ -66,7 +66,10 @@ where
             self.make_room()?;
             let trap = &mut self.trap;
             let page = page.clone();
-            match self.core.append_host(trap, when, lpn, lpn, page, tag) {
+            match self
+                .core
+                .append_host(trap, when, lpn, Owner::page(lpn), page, tag)
+            {
                 Err(FtlError::Full { .. }) if self.give_way()? => {}
                 other => break other?,
             }
@@ -82,7 +85,7 @@ where
     ///
     /// # Errors
     /// An address out of range, no room for what it held, or a failure of the device.
-    pub fn trim(&mut self, lpn: u32) -> Result<(), FtlError<F::Error>> {
+    pub fn trim(&mut self, lpn: Lpn) -> Result<(), FtlError<F::Error>> {
         self.core.check_range(lpn)?;
         if self.content(lpn).is_none() {
             return Ok(());
@@ -95,10 +98,10 @@ where
         Ok(())
     }
 
-    fn replace(&mut self, lpn: u32, ppn: Ppn, content: Option<C>) {
+    fn replace(&mut self, lpn: Lpn, ppn: Ppn, content: Option<C>) {
         let trap = &mut self.trap;
-        let old = std::mem::replace(&mut trap.units[lpn as usize], ppn);
-        trap.contents[lpn as usize] = content;
+        let old = std::mem::replace(&mut trap.units[lpn.index()], ppn);
+        trap.contents[lpn.index()] = content;
         trap.mapped = trap.mapped + u32::from(ppn.is_some()) - u32::from(old.is_some());
         if old.is_some() {
             self.core.invalidate(old);
@@ -108,7 +111,7 @@ where
     /// What is to be recorded of a page that comes to hold `new`, or nothing.
     fn encode(
         &mut self,
-        lpn: u32,
+        lpn: Lpn,
         new: Option<Value<'_, C, F::Page>>,
     ) -> Result<Recorded<C, F, E>, FtlError<F::Error>> {
         if !self.trap.recording {
@@ -143,7 +146,7 @@ where
     fn make_fit(
         &mut self,
         when: When,
-        lpn: u32,
+        lpn: Lpn,
         record: Option<&Record<C, F, E>>,
     ) -> Result<(), FtlError<F::Error>> {
         if record.is_none_or(|record| self.trap.log.fits(record)) {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::{Geometry, Ppn};
+use flashlore_flash::{Geometry, Lpn, MapPageId, ObjectId, Ppn};
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::{
     Access, CacheOptions, CachedMap, ENTRIES_PER_PAGE, Entry, Kind, MapCache,
@@ -24,7 +24,7 @@ pub struct Notes {
     /// Parts of entries that changed: a logical page and a table.
     pub changed: BTreeSet<(u64, usize)>,
     /// Entries that made room.
-    pub dropped: Vec<u32>,
+    pub dropped: Vec<Lpn>,
 }
 
 /// The map of the product and the naive one, asked and told the same.
@@ -76,7 +76,7 @@ impl<P> Both<P> {
 impl<P: Clone> MapCache<P> for Both<P> {
     const CACHED: bool = true;
 
-    fn access(&mut self, lpn: u32) -> Access {
+    fn access(&mut self, lpn: Lpn) -> Access {
         if self.mortal {
             self.model.forgive();
         }
@@ -90,8 +90,8 @@ impl<P: Clone> MapCache<P> for Both<P> {
                 .find(|&p| (p >= self.table_pages) == second)
         };
         let expected = Access::Miss {
-            dropped: dropped.map(|lpn| lpn as u32),
-            write_back: [of(false), of(true)],
+            dropped: dropped.map(|lpn| Lpn(lpn as u32)),
+            write_back: [of(false), of(true)].map(|page| page.map(MapPageId)),
         };
         assert_eq!(
             access,
@@ -101,11 +101,11 @@ impl<P: Clone> MapCache<P> for Both<P> {
         self.notes
             .borrow_mut()
             .dropped
-            .extend(dropped.map(|lpn| lpn as u32));
+            .extend(dropped.map(|lpn| Lpn(lpn as u32)));
         access
     }
 
-    fn pages_of(&mut self, lpn: u32) -> [Option<u32>; 2] {
+    fn pages_of(&mut self, lpn: Lpn) -> [Option<MapPageId>; 2] {
         let found = MapCache::<P>::pages_of(&mut self.fast, lpn);
         let pages = self.model.read_entry(lpn.into());
         let numbers = found.into_iter().flatten().map(u64::from);
@@ -113,18 +113,18 @@ impl<P: Clone> MapCache<P> for Both<P> {
         found
     }
 
-    fn holds(&self, lpn: u32) -> bool {
+    fn holds(&self, lpn: Lpn) -> bool {
         let holds = MapCache::<P>::holds(&self.fast, lpn);
         assert_eq!(holds, self.model.is_cached(lpn.into()));
         holds
     }
 
-    fn changed(&mut self, lpn: u32) {
+    fn changed(&mut self, lpn: Lpn) {
         self.fast.changed(lpn);
         self.model.changed(lpn.into());
     }
 
-    fn refers(&mut self, lpn: u32, entry: Entry) {
+    fn refers(&mut self, lpn: Lpn, entry: Entry) {
         assert!(
             !self.cached_alone || self.holds(lpn),
             "entry {lpn} changed and was not in RAM"
@@ -139,26 +139,26 @@ impl<P: Clone> MapCache<P> for Both<P> {
         self.note_changed();
     }
 
-    fn moved(&mut self, owner: u32) {
-        self.fast.moved(owner);
-        self.model.moved(owner.into());
+    fn moved(&mut self, object: ObjectId) {
+        self.fast.moved(object);
+        self.model.moved(object.into());
         self.note_changed();
         assert_eq!(self.stale() as usize, self.model.stale().len());
     }
 
-    fn waits(&mut self, object: u32) {
+    fn waits(&mut self, object: ObjectId) {
         self.fast.waits(object);
         self.model.waits(object.into());
     }
 
-    fn materialized(&mut self, object: u32) {
+    fn materialized(&mut self, object: ObjectId) {
         self.fast.materialized(object);
         self.model.materialized(object.into());
         self.note_changed();
         assert_eq!(self.stale() as usize, self.model.stale().len());
     }
 
-    fn content_of(&self, page: u32) -> Option<P> {
+    fn content_of(&self, page: MapPageId) -> Option<P> {
         self.fast.content_of(page)
     }
 
@@ -166,20 +166,20 @@ impl<P: Clone> MapCache<P> for Both<P> {
         MapCache::<P>::pages(&self.fast)
     }
 
-    fn location(&self, page: u32) -> Ppn {
+    fn location(&self, page: MapPageId) -> Ppn {
         self.fast.location(page)
     }
 
-    fn place(&mut self, page: u32, to: Ppn) {
+    fn place(&mut self, page: MapPageId, to: Ppn) {
         self.fast.place(page, to);
     }
 
-    fn written(&mut self, page: u32) {
+    fn written(&mut self, page: MapPageId) {
         self.fast.written(page);
         self.model.written(page.into());
     }
 
-    fn due(&mut self) -> Option<u32> {
+    fn due(&mut self) -> Option<MapPageId> {
         let due = MapCache::<P>::due(&mut self.fast);
         assert_eq!(due.is_some(), self.model.journal_is_due());
         due
@@ -197,7 +197,7 @@ impl<P: Clone> MapCache<P> for Both<P> {
         folds
     }
 
-    fn take_folded(&mut self) -> Option<u32> {
+    fn take_folded(&mut self) -> Option<MapPageId> {
         let folded = MapCache::<P>::take_folded(&mut self.fast);
         assert_eq!(folded.is_some(), self.model.take_folded());
         folded
@@ -207,19 +207,19 @@ impl<P: Clone> MapCache<P> for Both<P> {
         MapCache::<P>::stale(&self.fast)
     }
 
-    fn is_stale(&self, page: u32) -> bool {
+    fn is_stale(&self, page: MapPageId) -> bool {
         let stale = MapCache::<P>::is_stale(&self.fast, page);
         assert_eq!(stale, self.model.stale().contains(&page.into()));
         stale
     }
 
-    fn first_stale(&mut self) -> Option<u32> {
+    fn first_stale(&mut self) -> Option<MapPageId> {
         let first = self.fast.first_stale();
         assert!(first.is_none_or(|page| self.model.stale().contains(&page.into())));
         first
     }
 
-    fn agrees(&self, lpn: u32, entry: Entry) -> bool {
+    fn agrees(&self, lpn: Lpn, entry: Entry) -> bool {
         MapCache::<P>::agrees(&self.fast, lpn, entry)
     }
 

@@ -4,6 +4,7 @@
 //! where it lay, before and after each change of the device. A handle that holds the same content and is alive
 //! before and after is the same object, because a write has its new object before it gives the old one up.
 
+use flashlore_flash::{Lpn, ObjectId};
 use std::collections::BTreeMap;
 
 use flashlore_content::history::Version;
@@ -147,8 +148,8 @@ impl Watch {
     }
 
     /// What an object was when it was last looked at: whether only old versions referred to it, and how many.
-    pub fn kept_alone(&self, object: u32) -> Option<u32> {
-        let seen = self.objects.get(object as usize).copied().flatten()?;
+    pub fn kept_alone(&self, object: ObjectId) -> Option<u32> {
+        let seen = self.objects.get(object.index()).copied().flatten()?;
         (seen.references == 0 && seen.kept > 0).then_some(seen.kept)
     }
 
@@ -160,7 +161,7 @@ impl Watch {
         let advanced = oldest > self.oldest;
         for handle in 0..handles {
             let before = self.objects[handle as usize];
-            let now = look_at(ftl, handle, before);
+            let now = look_at(ftl, ObjectId(handle), before);
             if let (Some(before), Some(now)) = (before, now)
                 && before.content == now.content
             {
@@ -206,7 +207,7 @@ impl Watch {
         };
         for instant in versions.history.snapshots().filter(|i| passed.contains(i)) {
             let pages = 0..ftl.objects().len();
-            let objects = pages.filter_map(|lpn| match ftl.version_at(lpn, instant) {
+            let objects = pages.filter_map(|lpn| match ftl.version_at(Lpn(lpn), instant) {
                 Ok(Version::Object(object)) => Some(object),
                 _ => None,
             });
@@ -216,14 +217,14 @@ impl Watch {
     }
 
     /// A page was written as a packed value.
-    pub fn packed(&mut self, ftl: &Device, lpn: u32) {
+    pub fn packed(&mut self, ftl: &Device, lpn: Lpn) {
         let objects = ftl.objects();
         let Some(object) = objects.object_of(lpn).filter(|&o| objects.is_delta(o)) else {
             return;
         };
         let base_of = |object| objects.packed(object).map(|(_, base)| base);
         let base = base_of(object);
-        let others = (0..objects.handles()).filter(|&other| {
+        let others = (0..objects.handles()).map(ObjectId).filter(|&other| {
             other != object
                 && objects.references(other) > 0
                 && base_of(other) == base
@@ -234,15 +235,15 @@ impl Watch {
     }
 
     /// Power failed while these pages had changes in the queue.
-    pub fn power_failed(&mut self, queued: impl Iterator<Item = u32>) {
-        let mut changes: BTreeMap<u32, u32> = BTreeMap::new();
+    pub fn power_failed(&mut self, queued: impl Iterator<Item = Lpn>) {
+        let mut changes: BTreeMap<Lpn, u32> = BTreeMap::new();
         queued.for_each(|lpn| *changes.entry(lpn).or_default() += 1);
         let two = changes.values().any(|&count| count >= 2);
         self.tally.count(Event::TwoVersionsLost, u64::from(two));
     }
 }
 
-fn look_at(ftl: &Device, handle: u32, before: Option<Seen>) -> Option<Seen> {
+fn look_at(ftl: &Device, handle: ObjectId, before: Option<Seen>) -> Option<Seen> {
     let objects = ftl.objects();
     if !objects.is_alive(handle) {
         return None;

@@ -4,6 +4,7 @@
 //! needed, or when a step says so, and its place may stay taken for a while after it is done. Changes of one
 //! page go on in order of arrival.
 
+use flashlore_flash::Lpn;
 use std::collections::VecDeque;
 
 use flashlore_ftl::buffer::{Policy, Put, WriteBuffer, WriteQueue};
@@ -42,7 +43,7 @@ pub struct Change {
 /// A change that goes on to the device, and the place it keeps until it has left.
 #[derive(Debug, Clone, Copy)]
 pub struct Leaving {
-    pub lpn: u32,
+    pub lpn: Lpn,
     pub change: Change,
     pub place: Option<u32>,
 }
@@ -59,7 +60,7 @@ pub struct Front {
     /// Places of changes that were handed to the device and have not left.
     leaving: VecDeque<u32>,
     /// Changes held, in order of arrival: the queue as a list.
-    pub held: Vec<(u32, Change)>,
+    pub held: Vec<(Lpn, Change)>,
 }
 
 impl Front {
@@ -89,7 +90,7 @@ impl Front {
     }
 
     /// The newest change of a page, if it is here.
-    pub fn get(&self, lpn: u32) -> Option<Change> {
+    pub fn get(&self, lpn: Lpn) -> Option<Change> {
         match &self.kind {
             Kind::None => None,
             Kind::Buffer(buffer) => buffer.get(lpn),
@@ -98,7 +99,7 @@ impl Front {
     }
 
     /// A change of the host arrives; what goes on is added to `on`.
-    pub fn arrive(&mut self, lpn: u32, change: Change, on: &mut Vec<Leaving>) {
+    pub fn arrive(&mut self, lpn: Lpn, change: Change, on: &mut Vec<Leaving>) {
         match &mut self.kind {
             Kind::None => on.push(Leaving {
                 lpn,
@@ -138,7 +139,7 @@ impl Front {
     }
 
     /// One place becomes free: of a change that is leaving, or else something goes on.
-    fn make_room(&mut self, lpn: u32, on: &mut Vec<Leaving>) {
+    fn make_room(&mut self, lpn: Lpn, on: &mut Vec<Leaving>) {
         if self.leaving.is_empty() {
             self.hand_on(lpn, on);
         }
@@ -146,7 +147,7 @@ impl Front {
     }
 
     /// A victim, or the bucket of a page or the largest, goes on. Whether anything did.
-    pub fn hand_on(&mut self, lpn: u32, on: &mut Vec<Leaving>) -> bool {
+    pub fn hand_on(&mut self, lpn: Lpn, on: &mut Vec<Leaving>) -> bool {
         let places = match &mut self.kind {
             Kind::None => Vec::new(),
             Kind::Buffer(buffer) => match buffer.evict() {

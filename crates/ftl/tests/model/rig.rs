@@ -14,11 +14,10 @@ use flashlore_content::NoCensus;
 use flashlore_content::history::Version;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{Cause, Flash, Ppn, Tag, When};
+use flashlore_flash::{Cause, Flash, Lpn, ObjectId, Ppn, Tag, When};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::core::Core;
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::mapping::objects::NO_OBJECT;
 use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Outcome, Policies, Unhashed};
 
 use crate::common::values::{Lengths, Page, V};
@@ -131,7 +130,7 @@ impl Rig {
                         .find(|&(pack, _)| delta.packs.at(pack) == unit);
                     used.is_some_and(|(pack, _)| {
                         let slots = delta.packs.slots(pack);
-                        slots.iter().all(|slot| slot.object != NO_OBJECT)
+                        slots.iter().all(|slot| slot.object != ObjectId::NONE)
                     })
                 }
                 _ => true,
@@ -192,24 +191,24 @@ impl Rig {
         self.ftl.set_instant(now);
         match step {
             Step::Write(raw, value) => {
-                self.change(self.page(raw), Some(self.value(value)), self.dedups)?;
+                self.change(Lpn(self.page(raw)), Some(self.value(value)), self.dedups)?;
             }
             Step::WriteUnhashed(raw, value) => {
-                self.change(self.page(raw), Some(self.value(value)), false)?;
+                self.change(Lpn(self.page(raw)), Some(self.value(value)), false)?;
             }
             Step::WriteOld(raw, version) => {
                 if let Some(value) = self.old_value(version) {
-                    self.change(self.page(raw), Some(value), self.dedups)?;
+                    self.change(Lpn(self.page(raw)), Some(value), self.dedups)?;
                 }
             }
-            Step::Trim(raw) => self.change(self.page(raw), None, false)?,
+            Step::Trim(raw) => self.change(Lpn(self.page(raw)), None, false)?,
             Step::Read(raw) => {
                 let lpn = self.page(raw);
-                self.read(lpn)?;
-                let merged = self.ftl.merge_if_read_hot(When::now(now), lpn);
+                self.read(Lpn(lpn))?;
+                let merged = self.ftl.merge_if_read_hot(When::now(now), Lpn(lpn));
                 unless_protected(merged)?;
             }
-            Step::ReadAt(raw, time) => self.compare(self.page(raw), self.instant(time))?,
+            Step::ReadAt(raw, time) => self.compare(Lpn(self.page(raw)), self.instant(time))?,
             Step::Scan => {
                 self.ftl.begin_cold_scan();
             }
@@ -236,7 +235,7 @@ impl Rig {
                 let first = self.page(raw);
                 let end = (first + count % 4).min(self.exported());
                 if raw.is_multiple_of(3) {
-                    match self.ftl.purge_and_erase(now, first..end) {
+                    match self.ftl.purge_and_erase(now, Lpn(first)..Lpn(end)) {
                         Ok(_) => self.nothing_stale()?,
                         Err(FtlError::Full { .. } | FtlError::Protected { .. }) => {
                             self.watch.tally.unerased += 1;
@@ -244,14 +243,14 @@ impl Rig {
                         Err(other) => return Err(text(other)),
                     }
                 } else {
-                    self.ftl.purge(first..end);
+                    self.ftl.purge(Lpn(first)..Lpn(end));
                 }
-                (first..end).for_each(|lpn| self.model.purge(lpn));
+                (first..end).for_each(|lpn| self.model.purge(Lpn(lpn)));
                 self.truth = self.model.clone();
             }
             Step::HandOn(raw) => {
                 let mut on = Vec::new();
-                self.front.hand_on(self.page(raw), &mut on);
+                self.front.hand_on(Lpn(self.page(raw)), &mut on);
                 self.take_all(&on)?;
             }
             Step::HandAllOn => self.hand_all_on()?,
@@ -268,13 +267,13 @@ impl Rig {
     }
 
     /// The host writes or trims a page.
-    fn change(&mut self, lpn: u32, value: Option<u32>, hashed: bool) -> Result<(), String> {
+    fn change(&mut self, lpn: Lpn, value: Option<u32>, hashed: bool) -> Result<(), String> {
         let change = Change {
             value,
             arrival: self.now,
             hashed,
         };
-        self.host[lpn as usize] = (self.now, value);
+        self.host[lpn.index()] = (self.now, value);
         if self.front.is_queue() {
             self.truth.change(lpn, self.now, value, Origin::Written);
         }
@@ -285,7 +284,7 @@ impl Rig {
 
     fn hand_all_on(&mut self) -> Result<(), String> {
         let mut on = Vec::new();
-        while self.front.hand_on(0, &mut on) {}
+        while self.front.hand_on(Lpn(0), &mut on) {}
         self.take_all(&on)
     }
 
@@ -343,7 +342,7 @@ impl Rig {
     }
 
     /// A write; `None` if it was refused.
-    fn write(&mut self, lpn: u32, value: u32, hashed: bool) -> Result<Option<Outcome>, String> {
+    fn write(&mut self, lpn: Lpn, value: u32, hashed: bool) -> Result<Option<Outcome>, String> {
         let when = When::now(self.now);
         if hashed {
             let written = self.ftl.write(when, lpn, V(value), Tag::NONE);
@@ -361,30 +360,30 @@ impl Rig {
     }
 
     /// A change has not happened: nobody is told of it any more.
-    fn refused(&mut self, lpn: u32, change: Change, place: Option<u32>) {
+    fn refused(&mut self, lpn: Lpn, change: Change, place: Option<u32>) {
         self.watch.tally.refused += 1;
         self.truth.withdraw(lpn, change.arrival);
         if let Some(place) = place {
             self.front.refused(place);
         }
-        let host = &mut self.host[lpn as usize];
+        let host = &mut self.host[lpn.index()];
         if host.0 == change.arrival {
             host.1 = self.model.present(lpn);
         }
     }
 
-    fn read(&mut self, lpn: u32) -> Result<(), String> {
+    fn read(&mut self, lpn: Lpn) -> Result<(), String> {
         let found = match self.front.get(lpn) {
             Some(change) => change.value,
             None => self.read_device(lpn)?,
         };
-        let (_, expected) = self.host[lpn as usize];
+        let (_, expected) = self.host[lpn.index()];
         (found == expected)
             .then_some(())
             .ok_or(format!("page {lpn}: {found:?}, expected {expected:?}"))
     }
 
-    fn read_device(&mut self, lpn: u32) -> Result<Option<u32>, String> {
+    fn read_device(&mut self, lpn: Lpn) -> Result<Option<u32>, String> {
         let read = self.ftl.read(self.now, lpn, Cause::Host, Tag::NONE);
         let (page, _) = read.map_err(text)?;
         Ok(page.map(|page| page.value().0))
@@ -397,7 +396,7 @@ impl Rig {
     }
 
     /// Whether the device holds at an instant what was handed on to it by then.
-    fn compare(&mut self, lpn: u32, instant: u64) -> Result<(), String> {
+    fn compare(&mut self, lpn: Lpn, instant: u64) -> Result<(), String> {
         let Some(versions) = self.ftl.versions() else {
             return Ok(());
         };
@@ -446,8 +445,8 @@ impl Rig {
     fn rewind_to(&mut self, instant: u64) -> Result<(), String> {
         self.hand_all_on()?;
         self.front.all_leave();
-        let pages = 0..self.exported();
-        let before: Vec<Option<u32>> = pages
+        let pages = (0..self.exported()).map(Lpn);
+        let before: Vec<Option<ObjectId>> = pages
             .clone()
             .map(|lpn| self.ftl.objects().object_of(lpn))
             .collect();
@@ -463,28 +462,28 @@ impl Rig {
             let Some(object) = objects.object_of(lpn) else {
                 continue;
             };
-            if before[lpn as usize] == Some(object) {
+            if before[lpn.index()] == Some(object) {
                 continue;
             }
             let was_difference = self.model.origin_at(lpn, instant) == Some(Origin::Difference);
             let merged = was_difference && !objects.is_delta(object);
             let tally = &mut self.watch.tally;
             tally.count(Event::ReturnedToMerged, u64::from(merged));
-            tally.count(Event::ReturnedTrimmed, u64::from(trimmed[lpn as usize]));
+            tally.count(Event::ReturnedTrimmed, u64::from(trimmed[lpn.index()]));
         }
         let objects = self.ftl.objects();
-        let began = |lpn: u32| objects.object_of(lpn) != before[lpn as usize];
+        let began = |lpn: Lpn| objects.object_of(lpn) != before[lpn.index()];
         self.model.rewind_to(instant, self.now, began);
         self.truth = self.model.clone();
         for lpn in pages {
-            self.host[lpn as usize] = (self.now, self.model.present(lpn));
+            self.host[lpn.index()] = (self.now, self.model.present(lpn));
             self.read_device_of(lpn)?;
         }
         Ok(())
     }
 
     /// Whether a page of the device holds what was handed on last.
-    fn read_device_of(&mut self, lpn: u32) -> Result<(), String> {
+    fn read_device_of(&mut self, lpn: Lpn) -> Result<(), String> {
         let found = self.ftl.objects().object_of(lpn);
         let found = found.map(|object| self.ftl.objects().content(object).0);
         let expected = self.model.present(lpn);
@@ -515,18 +514,21 @@ impl Rig {
         }
         let before = oldest_lost.unwrap_or(self.now + 1) - 1;
         for lpn in 0..self.exported() {
-            self.read_device_of(lpn)?;
+            self.read_device_of(Lpn(lpn))?;
             for back in BACK {
                 let instant = before.saturating_sub(back);
-                let (kept, was) = (self.model.at(lpn, instant), self.truth.at(lpn, instant));
+                let (kept, was) = (
+                    self.model.at(Lpn(lpn), instant),
+                    self.truth.at(Lpn(lpn), instant),
+                );
                 if kept != was {
                     return Err(format!(
                         "page {lpn} at {instant}, before anything was lost: {kept:?}, was {was:?}"
                     ));
                 }
             }
-            self.compare(lpn, before)?;
-            self.host[lpn as usize] = (self.now, self.model.present(lpn));
+            self.compare(Lpn(lpn), before)?;
+            self.host[lpn as usize] = (self.now, self.model.present(Lpn(lpn)));
         }
         self.front = Front::new(self.kind, self.places, self.range);
         self.truth = self.model.clone();
@@ -536,21 +538,21 @@ impl Rig {
     /// Every page, now and at a few instants.
     pub fn compare_all(&mut self) -> Result<(), String> {
         for lpn in 0..self.exported() {
-            self.read(lpn)?;
-            self.read_device_of(lpn)?;
+            self.read(Lpn(lpn))?;
+            self.read_device_of(Lpn(lpn))?;
             if !self.keeps {
                 continue;
             }
             for back in BACK {
-                self.compare(lpn, self.now.saturating_sub(back))?;
+                self.compare(Lpn(lpn), self.now.saturating_sub(back))?;
             }
             let history = self.ftl.versions().map(|v| &v.history);
             let pinned: Vec<u64> = history.into_iter().flat_map(|h| h.pinned()).collect();
             for instant in pinned {
-                self.compare(lpn, instant)?;
+                self.compare(Lpn(lpn), instant)?;
             }
             for i in 0..self.snapshots.len() {
-                self.compare(lpn, self.snapshots[i])?;
+                self.compare(Lpn(lpn), self.snapshots[i])?;
             }
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! The naive multi-version map: every version of every page in a list, and nothing clever.
 
+use flashlore_flash::Lpn;
 use std::collections::BTreeMap;
 
 /// How a version came to be.
@@ -25,44 +26,44 @@ struct Version {
 /// The versions of every page, oldest first.
 #[derive(Debug, Clone, Default)]
 pub struct Versions {
-    pages: BTreeMap<u32, Vec<Version>>,
+    pages: BTreeMap<Lpn, Vec<Version>>,
     /// By page the stamp before which a purge took everything.
-    purged: BTreeMap<u32, u64>,
+    purged: BTreeMap<Lpn, u64>,
 }
 
 impl Versions {
-    fn version_at(&self, lpn: u32, instant: u64) -> Option<&Version> {
+    fn version_at(&self, lpn: Lpn, instant: u64) -> Option<&Version> {
         let versions = self.pages.get(&lpn)?;
         versions.iter().rev().find(|v| v.stamp <= instant)
     }
 
     /// What a page held at an instant.
-    pub fn at(&self, lpn: u32, instant: u64) -> Option<u32> {
+    pub fn at(&self, lpn: Lpn, instant: u64) -> Option<u32> {
         self.version_at(lpn, instant)?.value
     }
 
     /// How that version came to be.
-    pub fn origin_at(&self, lpn: u32, instant: u64) -> Option<Origin> {
+    pub fn origin_at(&self, lpn: Lpn, instant: u64) -> Option<Origin> {
         Some(self.version_at(lpn, instant)?.origin)
     }
 
     /// What a page holds.
-    pub fn present(&self, lpn: u32) -> Option<u32> {
+    pub fn present(&self, lpn: Lpn) -> Option<u32> {
         self.at(lpn, u64::MAX)
     }
 
     /// How that came to be.
-    pub fn present_origin(&self, lpn: u32) -> Option<Origin> {
+    pub fn present_origin(&self, lpn: Lpn) -> Option<Origin> {
         self.origin_at(lpn, u64::MAX)
     }
 
     /// The stamp of the present version.
-    pub fn last_stamp(&self, lpn: u32) -> Option<u64> {
+    pub fn last_stamp(&self, lpn: Lpn) -> Option<u64> {
         Some(self.pages.get(&lpn)?.last()?.stamp)
     }
 
     /// A version of a page begins.
-    pub fn change(&mut self, lpn: u32, stamp: u64, value: Option<u32>, origin: Origin) {
+    pub fn change(&mut self, lpn: Lpn, stamp: u64, value: Option<u32>, origin: Origin) {
         let version = Version {
             stamp,
             value,
@@ -72,7 +73,7 @@ impl Versions {
     }
 
     /// The version of a page that began at a stamp has never been.
-    pub fn withdraw(&mut self, lpn: u32, stamp: u64) {
+    pub fn withdraw(&mut self, lpn: Lpn, stamp: u64) {
         if let Some(versions) = self.pages.get_mut(&lpn) {
             versions.retain(|v| v.stamp != stamp);
         }
@@ -80,8 +81,8 @@ impl Versions {
 
     /// Every page holds again what it held at an instant. A page may hold that in another object than before,
     /// which begins a version with the same value: `began` says so.
-    pub fn rewind_to(&mut self, instant: u64, now: u64, began: impl Fn(u32) -> bool) {
-        let pages: Vec<u32> = self.pages.keys().copied().collect();
+    pub fn rewind_to(&mut self, instant: u64, now: u64, began: impl Fn(Lpn) -> bool) {
+        let pages: Vec<Lpn> = self.pages.keys().copied().collect();
         for lpn in pages {
             let then = self.at(lpn, instant);
             if then == self.present(lpn) && !began(lpn) {
@@ -96,12 +97,12 @@ impl Versions {
     }
 
     /// Whether what a page held at an instant was purged.
-    pub fn is_purged(&self, lpn: u32, instant: u64) -> bool {
+    pub fn is_purged(&self, lpn: Lpn, instant: u64) -> bool {
         self.purged.get(&lpn).is_some_and(|&until| instant < until)
     }
 
     /// What a page held before its present version is not known any more.
-    pub fn purge(&mut self, lpn: u32) {
+    pub fn purge(&mut self, lpn: Lpn) {
         if let Some(stamp) = self.last_stamp(lpn) {
             self.purged.insert(lpn, stamp);
         }

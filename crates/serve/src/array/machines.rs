@@ -11,6 +11,7 @@ use std::sync::Arc;
 use flashlore_array::ArrayError;
 use flashlore_array::icash::{ICash, Kept, SlowAlone};
 use flashlore_delta::{PAGE_BYTES, Page};
+use flashlore_volume::Lpn;
 use flashlore_volume::disk::device::{COMPRESSED, DELTA, HOLE, UNIQUE};
 use flashlore_volume::disk::lock::Locked;
 use flashlore_volume::disk::range::{
@@ -132,18 +133,18 @@ impl MachineDisk {
     fn write_part(&self, part: &Part, fill: impl FnOnce(&mut [u8])) -> Result<(), DiskError> {
         self.machines.with(|store| {
             let mut page = [0; PAGE_BYTES];
-            store.read(self.position, part.lpn, &mut page)?;
+            store.read(self.position, part.lpn.0, &mut page)?;
             fill(&mut page[part.within.clone()]);
-            store.change(self.position, part.lpn, Some(&page))
+            store.change(self.position, part.lpn.0, Some(&page))
         })
     }
 
-    fn change(&self, lpn: u32, page: Option<&Page>) -> Result<(), DiskError> {
+    fn change(&self, lpn: Lpn, page: Option<&Page>) -> Result<(), DiskError> {
         self.machines
-            .with(|store| store.change(self.position, lpn, page))
+            .with(|store| store.change(self.position, lpn.0, page))
     }
 
-    fn flags(&self, about: About, pages: Range<u32>) -> Result<Vec<u32>, DiskError> {
+    fn flags(&self, about: About, pages: Range<Lpn>) -> Result<Vec<u32>, DiskError> {
         let of = |kept| match (about, kept) {
             (About::Stored, Kept::Nothing) => 0,
             (About::Stored, Kept::Whole) => UNIQUE,
@@ -154,11 +155,8 @@ impl MachineDisk {
         };
         let position = self.position;
         self.machines.look(|store| {
-            let mut pages = pages;
-            pages.try_fold(Vec::new(), |mut all, page| {
-                all.push(of(store.kept(position, page)?));
-                Ok(all)
-            })
+            let kept = |lpn: Lpn| Ok(of(store.kept(position, lpn.0)?));
+            Lpn::each(pages).map(kept).collect()
         })
     }
 }
@@ -172,9 +170,9 @@ impl BlockDevice for MachineDisk {
         check_range(self.size(), offset, buffer.len() as u64)?;
         read_by_pages(offset, buffer, |pages, bytes| {
             let (bytes, _) = bytes.as_chunks_mut::<PAGE_BYTES>();
-            pages.zip(bytes).try_for_each(|(lpn, page)| {
+            Lpn::each(pages).zip(bytes).try_for_each(|(lpn, page)| {
                 self.machines
-                    .look(|store| store.read(self.position, lpn, page))
+                    .look(|store| store.read(self.position, lpn.0, page))
             })
         })
     }
@@ -185,7 +183,7 @@ impl BlockDevice for MachineDisk {
             |part: &Part, bytes: &[u8]| self.write_part(part, |space| space.copy_from_slice(bytes));
         write_by_pages(offset, data, part, |pages, bytes| {
             let (bytes, _) = bytes.as_chunks::<PAGE_BYTES>();
-            pages
+            Lpn::each(pages)
                 .zip(bytes)
                 .try_for_each(|(lpn, page)| self.change(lpn, Some(page)))
         })
@@ -198,7 +196,7 @@ impl BlockDevice for MachineDisk {
             self.write_part(part, |space| space.fill(0))?;
         }
         let zeros = allocate.then_some(&[0; PAGE_BYTES]);
-        for lpn in pages.whole {
+        for lpn in Lpn::each(pages.whole) {
             self.change(lpn, zeros)?;
         }
         Ok(())
@@ -206,7 +204,7 @@ impl BlockDevice for MachineDisk {
 
     fn trim(&self, offset: u64, length: u64) -> Result<(), DiskError> {
         check_range(self.size(), offset, length)?;
-        for lpn in Pages::of(offset, length).whole {
+        for lpn in Lpn::each(Pages::of(offset, length).whole) {
             self.change(lpn, None)?;
         }
         Ok(())

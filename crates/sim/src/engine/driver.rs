@@ -36,7 +36,7 @@ use std::num::NonZeroU32;
 use std::ops::DerefMut;
 
 use flashlore_content::PageTag;
-use flashlore_flash::{Completion, Flash, Tag, Time, When};
+use flashlore_flash::{Completion, Flash, Lpn, Tag, Time, When};
 use flashlore_ftl::core::FIRST_RESERVED_TAG;
 use flashlore_ftl::{FtlError, Unhashed};
 use flashlore_trace::{Op, Request};
@@ -347,7 +347,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
             start: Time::MAX,
             end: at,
             left: request.units,
-            lpn: request.lpn,
+            lpn: Lpn(request.lpn),
             units: request.units,
             number,
             op: request.op,
@@ -400,9 +400,14 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
             for lpn in request.lpn..request.lpn + request.units {
                 let value = PageTag(u32::MAX);
                 let unhashed = Some(Unhashed::Off);
-                let done =
-                    self.system
-                        .write(When::now(at), lpn, value, unhashed, false, Tag(slot))?;
+                let done = self.system.write(
+                    When::now(at),
+                    Lpn(lpn),
+                    value,
+                    unhashed,
+                    false,
+                    Tag(slot),
+                )?;
                 if let Completion::At { start, end } = done {
                     flight.served(start, end);
                 }
@@ -429,7 +434,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
             let what = if partial { What::Modify } else { What::Write };
             let change = Change {
                 ratio: payload.ratio(unit as usize),
-                ..self.change(request.lpn + unit, value, slot, what)
+                ..self.change(Lpn(request.lpn + unit), value, slot, what)
             };
             if unit == last {
                 self.horizon = horizon;
@@ -442,14 +447,14 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
 
     fn trim(&mut self, flight: InFlight) -> Result<()> {
         if flight.units == 0 || !S::HASHES {
-            for unit in flight.lpn..flight.lpn + flight.units {
+            for unit in Lpn::each(flight.lpn..flight.lpn + flight.units) {
                 self.system.trim(unit)?;
             }
             self.finish_at_once(flight);
             return Ok(());
         }
         let slot = self.requests.insert(flight);
-        for unit in flight.lpn..flight.lpn + flight.units {
+        for unit in Lpn::each(flight.lpn..flight.lpn + flight.units) {
             let change = self.change(unit, PageTag(u32::MAX), slot, What::Trim);
             self.begin_change(flight.arrival, change)?;
         }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use flashlore_flash::GeometryError;
+use flashlore_flash::{GeometryError, Lpn};
 use flashlore_ftl::FtlError;
 use flashlore_ftl::error::OptionsError;
 
@@ -152,7 +152,7 @@ pub enum RunError {
     )]
     WrongContent {
         /// The page.
-        lpn: u32,
+        lpn: Lpn,
     },
     /// Some of what is written has no content, and so no bytes.
     #[error(

@@ -270,6 +270,7 @@ mod tests {
 
     use super::*;
     use crate::engine::requests::SentBy;
+    use flashlore_flash::Lpn;
 
     struct Sent(Sender<Vec<u8>>);
 
@@ -296,7 +297,7 @@ mod tests {
             start: 4_000,
             end: 9_000,
             left: 0,
-            lpn: 8,
+            lpn: Lpn(8),
             units: 2,
             number: 5,
             op: Op::Write,

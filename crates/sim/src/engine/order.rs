@@ -11,6 +11,7 @@
 //! Invariants: the tickets of a page are in order of arrival, each of a change that is not committed;
 //! only the first may be unparked at its commit; no empty line is kept.
 
+use flashlore_flash::Lpn;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
@@ -34,7 +35,7 @@ struct Line<P> {
 /// The lines of all pages with changes under way.
 #[derive(Debug)]
 pub struct Order<P> {
-    lines: HashMap<u32, Line<P>, FxBuildHasher>,
+    lines: HashMap<Lpn, Line<P>, FxBuildHasher>,
 }
 
 impl<P> Default for Order<P> {
@@ -47,7 +48,7 @@ impl<P> Default for Order<P> {
 
 impl<P: Copy> Order<P> {
     /// A change to a page arrives; whether it is its turn.
-    pub fn arrive(&mut self, lpn: u32, number: u64) -> bool {
+    pub fn arrive(&mut self, lpn: Lpn, number: u64) -> bool {
         let ticket = Ticket {
             number,
             parked: None,
@@ -68,13 +69,13 @@ impl<P: Copy> Order<P> {
     }
 
     /// Whether it is the turn of a change.
-    pub fn is_first(&self, lpn: u32, number: u64) -> bool {
+    pub fn is_first(&self, lpn: Lpn, number: u64) -> bool {
         let line = self.lines.get(&lpn);
         line.is_some_and(|line| line.first.number == number)
     }
 
     /// A change waits for its turn and goes on with `parked`.
-    pub fn park(&mut self, lpn: u32, number: u64, parked: P) {
+    pub fn park(&mut self, lpn: Lpn, number: u64, parked: P) {
         let Some(line) = self.lines.get_mut(&lpn) else {
             return;
         };
@@ -90,7 +91,7 @@ impl<P: Copy> Order<P> {
     }
 
     /// The first change of a page is committed; answers what is parked next in line.
-    pub fn commit(&mut self, lpn: u32) -> Option<P> {
+    pub fn commit(&mut self, lpn: Lpn) -> Option<P> {
         let Entry::Occupied(mut line) = self.lines.entry(lpn) else {
             return None;
         };
@@ -111,19 +112,19 @@ mod tests {
     #[test]
     fn a_parked_change_goes_on_when_those_before_it_are_through() {
         let mut order = Order::default();
-        assert!(order.arrive(7, 1));
-        assert!(!order.arrive(7, 2));
-        assert!(!order.arrive(7, 3));
-        assert!(order.is_first(7, 1) && !order.is_first(7, 2));
-        order.park(7, 2, "two");
-        assert_eq!(order.commit(7), Some("two"));
-        assert!(order.is_first(7, 2));
+        assert!(order.arrive(Lpn(7), 1));
+        assert!(!order.arrive(Lpn(7), 2));
+        assert!(!order.arrive(Lpn(7), 3));
+        assert!(order.is_first(Lpn(7), 1) && !order.is_first(Lpn(7), 2));
+        order.park(Lpn(7), 2, "two");
+        assert_eq!(order.commit(Lpn(7)), Some("two"));
+        assert!(order.is_first(Lpn(7), 2));
         // The third has not reached its commit yet: nothing goes on by itself.
-        assert_eq!(order.commit(7), None);
-        assert!(order.is_first(7, 3));
-        assert_eq!(order.commit(7), None);
+        assert_eq!(order.commit(Lpn(7)), None);
+        assert!(order.is_first(Lpn(7), 3));
+        assert_eq!(order.commit(Lpn(7)), None);
         assert!(order.is_empty());
-        assert!(order.arrive(7, 4));
+        assert!(order.arrive(Lpn(7), 4));
         assert!(!order.is_empty());
     }
 }

@@ -8,7 +8,7 @@
 use std::convert::Infallible;
 
 use flashlore_content::PageTag;
-use flashlore_flash::{Tag, When};
+use flashlore_flash::{Lpn, Tag, When};
 use flashlore_ftl::{FtlError, Unhashed};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -71,7 +71,7 @@ pub fn prepare<S: System>(
     let exported = system.core().options().exported;
     let pages = (f64::from(exported) * state.fill.get()).round() as u32;
     for lpn in exported - pages..exported {
-        system.fill(lpn).map_err(failed)?;
+        system.fill(Lpn(lpn)).map_err(failed)?;
         written.page(system)?;
     }
     let rounds = match state.overwrite {
@@ -115,7 +115,7 @@ fn overwrite<S: System>(
         let (programs, writes) = totals(system);
         for _ in 0..exported {
             let lpn = (u128::from(random.next_u64()) * u128::from(exported)) >> 64;
-            system.fill(lpn as u32).map_err(failed)?;
+            system.fill(Lpn(lpn as u32)).map_err(failed)?;
             written.page(system)?;
         }
         let (programs_now, writes_now) = totals(system);
@@ -148,10 +148,10 @@ fn prefill<S: System>(
                 let tag = PageTag(value);
                 let unhashed = (!in_index).then_some(Unhashed::Off);
                 system
-                    .write(When::now(0), lpn, tag, unhashed, false, Tag::NONE)
+                    .write(When::now(0), Lpn(lpn), tag, unhashed, false, Tag::NONE)
                     .map_err(failed)?;
             }
-            None => system.fill(lpn).map_err(failed)?,
+            None => system.fill(Lpn(lpn)).map_err(failed)?,
         }
         written.page(system)?;
     }

@@ -10,6 +10,7 @@
 
 use flashlore_content::PageTag;
 use flashlore_content::list::{List, Node};
+use flashlore_flash::Lpn;
 use rustc_hash::FxHashMap;
 
 use crate::config::CacheKey;
@@ -52,7 +53,7 @@ impl ReadCache {
 
     /// What a page is kept under: its address, or its value. A value that equals nothing is known by its
     /// address; of a page without any nothing is kept.
-    pub fn key(&self, lpn: u32, value: impl FnOnce() -> Option<PageTag>) -> Option<u64> {
+    pub fn key(&self, lpn: Lpn, value: impl FnOnce() -> Option<PageTag>) -> Option<u64> {
         match self.key {
             CacheKey::None => None,
             CacheKey::Lpn => Some(u64::from(lpn)),
@@ -165,13 +166,16 @@ mod tests {
     fn equal_values_take_one_place_and_what_equals_nothing_its_own() {
         let cache = ReadCache::new(CacheKey::Value, 4);
         let key = |lpn, value| cache.key(lpn, || value);
-        assert_eq!(key(1, Some(PageTag(7))), key(2, Some(PageTag(7))));
-        assert_ne!(key(1, Some(PageTag(7))), key(1, Some(PageTag(8))));
+        assert_eq!(key(Lpn(1), Some(PageTag(7))), key(Lpn(2), Some(PageTag(7))));
+        assert_ne!(key(Lpn(1), Some(PageTag(7))), key(Lpn(1), Some(PageTag(8))));
         assert_ne!(
-            key(1, Some(PageTag::FOREIGN)),
-            key(2, Some(PageTag::FOREIGN))
+            key(Lpn(1), Some(PageTag::FOREIGN)),
+            key(Lpn(2), Some(PageTag::FOREIGN))
         );
-        assert_ne!(key(7, Some(PageTag::FOREIGN)), key(1, Some(PageTag(7))));
-        assert_eq!(key(1, None), None);
+        assert_ne!(
+            key(Lpn(7), Some(PageTag::FOREIGN)),
+            key(Lpn(1), Some(PageTag(7)))
+        );
+        assert_eq!(key(Lpn(1), None), None);
     }
 }

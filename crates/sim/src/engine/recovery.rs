@@ -10,7 +10,7 @@
 //! the comparison ends.
 
 use flashlore_content::PageTag;
-use flashlore_flash::Time;
+use flashlore_flash::{Lpn, Time};
 use flashlore_ftl::policies::history::RewindCost;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -21,7 +21,7 @@ use super::system::System;
 #[derive(Debug, Default)]
 pub struct Truth {
     initial: Vec<Option<PageTag>>,
-    changes: Vec<(Time, u32, Option<PageTag>)>,
+    changes: Vec<(Time, Lpn, Option<PageTag>)>,
 }
 
 /// Instants were compared.
@@ -59,7 +59,7 @@ pub enum RecoveryError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("page {lpn} {when}, expected {expected:?}, found {found:?}")]
 pub struct Wrong {
-    lpn: u32,
+    lpn: Lpn,
     when: String,
     expected: Option<PageTag>,
     found: Option<PageTag>,
@@ -78,7 +78,7 @@ impl Recovered {
 impl Truth {
     /// What a device holds before its run.
     pub fn of<S: System>(system: &S, pages: u32) -> Self {
-        let initial = (0..pages).map(|lpn| system.content(lpn)).collect();
+        let initial = (0..pages).map(|lpn| system.content(Lpn(lpn))).collect();
         Truth {
             initial,
             changes: Vec::new(),
@@ -86,7 +86,7 @@ impl Truth {
     }
 
     /// A page is written or trimmed.
-    pub fn change(&mut self, stamp: Time, lpn: u32, value: Option<PageTag>) {
+    pub fn change(&mut self, stamp: Time, lpn: Lpn, value: Option<PageTag>) {
         self.changes.push((stamp, lpn, value));
     }
 
@@ -101,7 +101,7 @@ impl Truth {
         let mut image = self.initial.clone();
         for &(stamp, lpn, value) in &self.changes {
             if stamp <= instant {
-                image[lpn as usize] = value;
+                image[lpn.index()] = value;
             }
         }
         image
@@ -129,7 +129,7 @@ impl Truth {
         for &instant in &drawn {
             compare(
                 &self.image(instant),
-                |lpn| system.content_at(lpn, instant),
+                |lpn| system.content_at(Lpn(lpn), instant),
                 || format!("at {instant} ns"),
             )?;
         }
@@ -146,7 +146,7 @@ impl Truth {
             recovered.add(rewind_to(system, instant)?);
             compare(
                 &self.image(instant),
-                |lpn| system.content(lpn),
+                |lpn| system.content(Lpn(lpn)),
                 || format!("after the rewind to {instant} ns"),
             )?;
             if system.oldest_instant() > present - 2 {
@@ -156,7 +156,7 @@ impl Truth {
             recovered.add(rewind_to(system, present - 2)?);
             compare(
                 &self.image(now),
-                |lpn| system.content(lpn),
+                |lpn| system.content(Lpn(lpn)),
                 || format!("after the rewind to {instant} ns was undone"),
             )?;
         }
@@ -195,7 +195,7 @@ fn compare(
         let found = found(lpn);
         if found != expected {
             return Err(Wrong {
-                lpn,
+                lpn: Lpn(lpn),
                 when: when(),
                 expected,
                 found,

@@ -3,7 +3,7 @@
 //! A slot is reused as soon as its request is done, so memory grows with the requests in flight and
 //! not with those of the trace.
 
-use flashlore_flash::Time;
+use flashlore_flash::{Lpn, Time};
 use flashlore_trace::Op;
 
 /// Who sent a request.
@@ -27,7 +27,7 @@ pub struct InFlight {
     /// Units not done yet.
     pub left: u32,
     /// The first unit it touches.
-    pub lpn: u32,
+    pub lpn: Lpn,
     /// Units it touches.
     pub units: u32,
     /// Its number in the trace, from 0.

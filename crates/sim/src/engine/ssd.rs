@@ -12,7 +12,7 @@
 
 use std::time::Instant;
 
-use flashlore_flash::Time;
+use flashlore_flash::{Lpn, Time};
 use flashlore_trace::{NO_CONTENT, Op, PageSource, Request, Summary};
 
 use super::devices::{UseDevice, with_device};
@@ -32,7 +32,7 @@ pub struct SsdRequest<'a> {
     /// What is asked.
     pub op: Op,
     /// First mapping unit touched.
-    pub lpn: u32,
+    pub lpn: Lpn,
     /// Mapping units touched: 0 for a flush, at least 1 for a read or a write.
     pub units: u32,
     /// A write touches the first unit from its middle on.
@@ -49,9 +49,9 @@ pub struct SsdRequest<'a> {
 
 impl<'a> SsdRequest<'a> {
     /// Everything that waits in a page buffer is programmed.
-    pub const FLUSH: SsdRequest<'static> = SsdRequest::of_units(Op::Flush, 0, 0);
+    pub const FLUSH: SsdRequest<'static> = SsdRequest::of_units(Op::Flush, Lpn(0), 0);
 
-    const fn of_units(op: Op, lpn: u32, units: u32) -> Self {
+    const fn of_units(op: Op, lpn: Lpn, units: u32) -> Self {
         SsdRequest {
             op,
             lpn,
@@ -64,17 +64,17 @@ impl<'a> SsdRequest<'a> {
     }
 
     /// A read of so many units.
-    pub fn read(lpn: u32, units: u32) -> Self {
+    pub fn read(lpn: Lpn, units: u32) -> Self {
         SsdRequest::of_units(Op::Read, lpn, units)
     }
 
     /// A write of so many whole units.
-    pub fn write(lpn: u32, units: u32) -> Self {
+    pub fn write(lpn: Lpn, units: u32) -> Self {
         SsdRequest::of_units(Op::Write, lpn, units)
     }
 
     /// So many units are forgotten.
-    pub fn trim(lpn: u32, units: u32) -> Self {
+    pub fn trim(lpn: Lpn, units: u32) -> Self {
         SsdRequest::of_units(Op::Trim, lpn, units)
     }
 
@@ -102,7 +102,7 @@ impl<'a> SsdRequest<'a> {
         Ok(SsdRequest {
             head_partial: op == Op::Write && !offset.is_multiple_of(UNIT_BYTES),
             tail_partial: op == Op::Write && !end.is_multiple_of(UNIT_BYTES),
-            ..SsdRequest::of_units(op, lpn, units)
+            ..SsdRequest::of_units(op, Lpn(lpn), units)
         })
     }
 
@@ -133,7 +133,7 @@ pub enum SsdError {
         /// What was asked.
         op: Op,
         /// The first unit.
-        lpn: u32,
+        lpn: Lpn,
         /// Units.
         units: u32,
         /// Units there are.
@@ -173,7 +173,7 @@ pub enum SsdError {
     #[error("unit {lpn} is written with {what} {found}: expected {expected}")]
     Entry {
         /// The unit.
-        lpn: u32,
+        lpn: Lpn,
         /// Which entry.
         what: &'static str,
         /// What it is.
@@ -185,7 +185,7 @@ pub enum SsdError {
     #[error("a write of unit {lpn} without {what}, which system {system} needs")]
     Missing {
         /// The first unit.
-        lpn: u32,
+        lpn: Lpn,
         /// Which entries are missing.
         what: &'static str,
         /// The system.
@@ -437,7 +437,7 @@ impl<'a> Ssd<'a> {
                 "the sizes of its differences (codec.ratio = \"trace\")",
             ));
         }
-        for (lpn, &found) in (lpn..).zip(values.unwrap_or_default()) {
+        for (lpn, &found) in (lpn.0..).map(Lpn).zip(values.unwrap_or_default()) {
             let known = |pages: &dyn PageSource| pages.fill(found, &mut [0; UNIT_BYTES as usize]);
             let expected = match self.pages {
                 _ if found == u32::MAX => "one below 2^32 - 1",
@@ -452,7 +452,11 @@ impl<'a> Ssd<'a> {
             });
         }
         let ratios = ratios.unwrap_or_default();
-        match (lpn..).zip(ratios).find(|&(_, &ratio)| ratio == 0) {
+        match (lpn.0..)
+            .map(Lpn)
+            .zip(ratios)
+            .find(|&(_, &ratio)| ratio == 0)
+        {
             Some((lpn, _)) => Err(SsdError::Entry {
                 lpn,
                 what: "ratio",
@@ -491,7 +495,7 @@ impl<S: System> Device for Prepared<S> {
         };
         let request = Request {
             time_ns: at,
-            lpn: request.lpn,
+            lpn: request.lpn.0,
             units: request.units,
             first_value: NO_CONTENT,
             op: request.op,

@@ -12,7 +12,7 @@ use std::convert::Infallible;
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{Census, PageTag};
 use flashlore_flash::sim::NandSim;
-use flashlore_flash::{Cause, Completion, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Lpn, PackId, Tag, Time, When};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::map_cache::MapCache;
 use flashlore_ftl::policies::delta::DeltaCounters;
@@ -69,7 +69,7 @@ pub trait System {
     fn write(
         &mut self,
         when: When,
-        lpn: u32,
+        lpn: Lpn,
         value: PageTag,
         unhashed: Option<Unhashed>,
         encode: bool,
@@ -88,11 +88,11 @@ pub trait System {
         Vec::new()
     }
     /// What a unit holds, if it was ever written.
-    fn content(&self, _lpn: u32) -> Option<PageTag> {
+    fn content(&self, _lpn: Lpn) -> Option<PageTag> {
         None
     }
     /// What it held at an instant of the window.
-    fn content_at(&self, _lpn: u32, _instant: Time) -> Option<PageTag> {
+    fn content_at(&self, _lpn: Lpn, _instant: Time) -> Option<PageTag> {
         None
     }
     /// All units hold again what they held at an instant of the window; answers what that took, or nothing
@@ -113,15 +113,15 @@ pub trait System {
         None
     }
     /// A unit is about to be written: whether that is to be encoded unless it is a duplicate.
-    fn begin_write(&mut self, _lpn: u32) -> bool {
+    fn begin_write(&mut self, _lpn: Lpn) -> bool {
         false
     }
     /// A unit is about to be forgotten: whether what it holds is to be encoded.
-    fn begin_trim(&mut self, _lpn: u32) -> bool {
+    fn begin_trim(&mut self, _lpn: Lpn) -> bool {
         false
     }
     /// Whether the write of a unit that is to be encoded has to be sketched first.
-    fn needs_sketch(&self, _lpn: u32) -> bool {
+    fn needs_sketch(&self, _lpn: Lpn) -> bool {
         false
     }
     /// What the trace says of the write that comes next: R_c, in 1/65535, or 0 if it says nothing.
@@ -130,7 +130,7 @@ pub trait System {
     fn fetch_base(
         &mut self,
         _at: Time,
-        _lpn: u32,
+        _lpn: Lpn,
         _value: PageTag,
         _read: Option<Candidate<PageTag>>,
         _tag: Tag,
@@ -138,11 +138,11 @@ pub trait System {
         Ok(None)
     }
     /// Reads what a unit is held in.
-    fn read_parts(&mut self, _at: Time, _lpn: u32, _cause: Cause, _tag: Tag) -> Result<PartsRead> {
+    fn read_parts(&mut self, _at: Time, _lpn: Lpn, _cause: Cause, _tag: Tag) -> Result<PartsRead> {
         Ok(PartsRead::default())
     }
     /// Makes a unit whole that was read and has become read-hot.
-    fn merge_if_read_hot(&mut self, _when: When, _lpn: u32) -> Result<()> {
+    fn merge_if_read_hot(&mut self, _when: When, _lpn: Lpn) -> Result<()> {
         Ok(())
     }
     /// Notes the units that are not written often any more; whether anything has been written or read since it did
@@ -171,17 +171,17 @@ pub trait System {
         Ok(())
     }
     /// Writes content that equals nothing: what the device held before anybody looked.
-    fn fill(&mut self, lpn: u32) -> Result<()>;
+    fn fill(&mut self, lpn: Lpn) -> Result<()>;
     /// Reads a unit; `None` when the page was never written.
-    fn read(&mut self, at: Time, lpn: u32, cause: Cause, tag: Tag) -> Result<Option<Completion>>;
+    fn read(&mut self, at: Time, lpn: Lpn, cause: Cause, tag: Tag) -> Result<Option<Completion>>;
     /// Forgets a unit.
-    fn trim(&mut self, lpn: u32) -> Result<()>;
+    fn trim(&mut self, lpn: Lpn) -> Result<()>;
     /// Sets all counters to 0.
     fn restart_counters(&mut self);
     /// Hints, from far to near, that a unit will be written.
-    fn prefetch_write(&self, distance: Distance, lpn: u32, value: PageTag);
+    fn prefetch_write(&self, distance: Distance, lpn: Lpn, value: PageTag);
     /// The same for a unit that will be read.
-    fn prefetch_read(&self, distance: Distance, lpn: u32);
+    fn prefetch_read(&self, distance: Distance, lpn: Lpn);
     /// What deduplication did, and the entries of its index.
     fn dedup(&self) -> Option<(DedupCounters, u64)> {
         None
@@ -212,7 +212,7 @@ pub struct EncodingTotals {
     /// Pages that are kept only because differences from them are.
     pub pinned: u32,
     /// Packed flash pages in use.
-    pub packs: u32,
+    pub packs: PackId,
 }
 
 /// What a history holds and did.

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 
 use flashlore_content::{Encoder, PageTag};
 use flashlore_flash::sim::NandSim;
-use flashlore_flash::{Cause, Completion, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Lpn, Tag, Time, When};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::Resident;
@@ -57,7 +57,7 @@ impl<E: Encoder<PageTag, ()>> System for Trap<E> {
     fn write(
         &mut self,
         when: When,
-        lpn: u32,
+        lpn: Lpn,
         value: PageTag,
         _unhashed: Option<Unhashed>,
         _encode: bool,
@@ -80,10 +80,10 @@ impl<E: Encoder<PageTag, ()>> System for Trap<E> {
     fn history_entries(&self) -> Option<u64> {
         Some(self.0.entries())
     }
-    fn content(&self, lpn: u32) -> Option<PageTag> {
+    fn content(&self, lpn: Lpn) -> Option<PageTag> {
         self.0.content(lpn)
     }
-    fn content_at(&self, lpn: u32, instant: Time) -> Option<PageTag> {
+    fn content_at(&self, lpn: Lpn, instant: Time) -> Option<PageTag> {
         self.0.content_at_instant(lpn, instant).ok().flatten()
     }
     fn rewind_to(&mut self, instant: Time) -> Option<RewindCost> {
@@ -113,10 +113,10 @@ impl<E: Encoder<PageTag, ()>> System for Trap<E> {
             }),
         })
     }
-    fn begin_write(&mut self, lpn: u32) -> bool {
+    fn begin_write(&mut self, lpn: Lpn) -> bool {
         self.0.needs_old(lpn)
     }
-    fn begin_trim(&mut self, lpn: u32) -> bool {
+    fn begin_trim(&mut self, lpn: Lpn) -> bool {
         self.0.needs_old(lpn)
     }
     fn tell_ratio(&mut self, ratio: u16) {
@@ -125,33 +125,33 @@ impl<E: Encoder<PageTag, ()>> System for Trap<E> {
     fn fetch_base(
         &mut self,
         at: Time,
-        lpn: u32,
+        lpn: Lpn,
         _value: PageTag,
         read: Option<Candidate<PageTag>>,
         tag: Tag,
     ) -> Result<Option<CandidateRead<PageTag>>> {
         self.0.fetch_old(at, lpn, read, tag)
     }
-    fn read_parts(&mut self, at: Time, lpn: u32, cause: Cause, tag: Tag) -> Result<PartsRead> {
+    fn read_parts(&mut self, at: Time, lpn: Lpn, cause: Cause, tag: Tag) -> Result<PartsRead> {
         self.0.read_parts(at, lpn, cause, tag)
     }
-    fn fill(&mut self, lpn: u32) -> Result<()> {
+    fn fill(&mut self, lpn: Lpn) -> Result<()> {
         self.0
             .write(When::now(0), lpn, PageTag::FOREIGN, Tag::NONE)
             .map(drop)
     }
-    fn read(&mut self, at: Time, lpn: u32, cause: Cause, tag: Tag) -> Result<Option<Completion>> {
+    fn read(&mut self, at: Time, lpn: Lpn, cause: Cause, tag: Tag) -> Result<Option<Completion>> {
         let (page, done) = self.0.read(at, lpn, cause, tag)?;
         Ok(page.map(|()| done))
     }
-    fn trim(&mut self, lpn: u32) -> Result<()> {
+    fn trim(&mut self, lpn: Lpn) -> Result<()> {
         self.0.trim(lpn)
     }
     fn restart_counters(&mut self) {
         self.0.restart_counters();
     }
-    fn prefetch_write(&self, _: Distance, _: u32, _: PageTag) {}
-    fn prefetch_read(&self, _: Distance, _: u32) {}
+    fn prefetch_write(&self, _: Distance, _: Lpn, _: PageTag) {}
+    fn prefetch_read(&self, _: Distance, _: Lpn) {}
     fn heap_bytes(&self) -> usize {
         self.0.heap_bytes()
     }

@@ -3,6 +3,7 @@
 //! It holds nothing back: once the window of the history has passed the instant, reading fails. Who needs it longer
 //! makes a snapshot.
 
+use flashlore_flash::Lpn;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -31,10 +32,11 @@ impl InstantDevice {
         self.instant
     }
 
-    fn flags(&self, pages: Range<u32>) -> Result<Vec<u32>, DiskError> {
+    fn flags(&self, pages: Range<Lpn>) -> Result<Vec<u32>, DiskError> {
         let mut held = self.disk.look()?;
         let volume = held.get()?;
-        let holes = pages.map(|lpn| Ok(u32::from(!volume.held_at(self.instant, lpn)?) * HOLE));
+        let holes =
+            Lpn::each(pages).map(|lpn| Ok(u32::from(!volume.held_at(self.instant, lpn)?) * HOLE));
         holes.collect()
     }
 }

@@ -8,6 +8,7 @@
 //! Invariants: a page of 4 KiB changes as a whole, also if only a part of it is written; a read answers what each page
 //! held at one moment between its call and its end; a flush covers what had returned before its call.
 
+use flashlore_flash::Lpn;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,9 @@ use super::device::{
 };
 use super::lock::{Held, Locked};
 use super::maintenance::Wake;
-use super::range::{Pages, Part, batches, check_range, read_by_pages, tell, write_by_pages};
+use super::range::{
+    Pages, Part, batches, check_range, in_batches, read_by_pages, tell, write_by_pages,
+};
 use crate::error::VolumeError;
 use crate::fetch::{Codec, EncodingPlan, Prepared, Preparer, ReadPlan, Reader};
 use crate::volume::Volume;
@@ -40,7 +43,7 @@ pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 struct Changes {
     instant: u64,
     sequence: u64,
-    pages: Arc<Vec<u32>>,
+    pages: Arc<Vec<Lpn>>,
 }
 
 /// A volume that many threads use.
@@ -83,14 +86,14 @@ pub(crate) enum When {
 }
 
 impl When {
-    fn plan(self, volume: &mut Volume, lpn: u32) -> Result<ReadPlan, VolumeError> {
+    fn plan(self, volume: &mut Volume, lpn: Lpn) -> Result<ReadPlan, VolumeError> {
         match self {
             When::Now => volume.plan_read(lpn),
             When::At(instant) => volume.plan_read_at(instant, lpn),
         }
     }
 
-    fn read(self, volume: &mut Volume, lpn: u32, page: &mut PageBytes) -> Result<(), VolumeError> {
+    fn read(self, volume: &mut Volume, lpn: Lpn, page: &mut PageBytes) -> Result<(), VolumeError> {
         match self {
             When::Now => volume.read(lpn, page),
             When::At(instant) => volume.read_at(instant, lpn, page),
@@ -175,7 +178,7 @@ impl Disk {
     fn fetch(
         &self,
         when: When,
-        first: u32,
+        first: Lpn,
         plans: &[ReadPlan],
         bytes: &mut [u8],
     ) -> Result<(), DiskError> {
@@ -197,15 +200,14 @@ impl Disk {
         Ok(())
     }
 
-    fn read_pages(&self, when: When, pages: Range<u32>, bytes: &mut [u8]) -> Result<(), DiskError> {
+    fn read_pages(&self, when: When, pages: Range<Lpn>, bytes: &mut [u8]) -> Result<(), DiskError> {
         let batches = bytes.chunks_mut(BATCH as usize * PAGE_BYTES);
-        for (first, bytes) in pages.step_by(BATCH as usize).zip(batches) {
-            let count = (bytes.len() / PAGE_BYTES) as u32;
+        for (batch, bytes) in in_batches(pages, BATCH).zip(batches) {
+            let first = batch.start;
             let mut held = self.look()?;
             let volume = held.get()?;
-            let plans: Result<Vec<_>, _> = (first..first + count)
-                .map(|lpn| when.plan(volume, lpn))
-                .collect();
+            let plans: Result<Vec<_>, _> =
+                Lpn::each(batch).map(|lpn| when.plan(volume, lpn)).collect();
             drop(held);
             self.fetch(when, first, &plans?, bytes)?;
         }
@@ -226,14 +228,15 @@ impl Disk {
     }
 
     /// Encodes pages that are about to be written, as far as can be said now how they will be.
-    fn encode_ahead(&self, first: u32, pages: &mut [Prepared]) -> Result<(), DiskError> {
+    fn encode_ahead(&self, first: Lpn, pages: &mut [Prepared]) -> Result<(), DiskError> {
         let Some(codecs) = &self.codecs else {
             return Ok(());
         };
         let mut held = self.look()?;
         let volume = held.get()?;
-        let plan = |(lpn, page): (u32, &Prepared)| volume.plan_encoding(lpn, page).ok();
-        let plans: Vec<Option<EncodingPlan>> = (first..).zip(&*pages).map(plan).collect();
+        let plan = |(lpn, page): (Lpn, &Prepared)| volume.plan_encoding(lpn, page).ok();
+        let plans: Vec<Option<EncodingPlan>> =
+            (first.0..).map(Lpn).zip(&*pages).map(plan).collect();
         drop(held);
         let mut codec = None;
         for (plan, page) in plans.iter().zip(pages) {
@@ -247,15 +250,15 @@ impl Disk {
         Ok(())
     }
 
-    fn write_pages(&self, pages: Range<u32>, bytes: &[u8]) -> Result<(), DiskError> {
+    fn write_pages(&self, pages: Range<Lpn>, bytes: &[u8]) -> Result<(), DiskError> {
         let batches = bytes.chunks(BATCH as usize * PAGE_BYTES);
-        for (first, bytes) in pages.step_by(BATCH as usize).zip(batches) {
+        for (batch, bytes) in in_batches(pages, BATCH).zip(batches) {
             let (units, _) = bytes.as_chunks::<PAGE_BYTES>();
             let prepare = |unit| self.preparer.prepare(unit);
             let mut prepared: Vec<Prepared> = units.iter().map(prepare).collect();
-            self.encode_ahead(first, &mut prepared)?;
+            self.encode_ahead(batch.start, &mut prepared)?;
             let mut held = self.hold_to_write()?;
-            for (lpn, page) in (first..).zip(prepared) {
+            for (lpn, page) in Lpn::each(batch).zip(prepared) {
                 held.get()?.write_prepared(self.now(), lpn, page)?;
                 held.let_look()?;
             }
@@ -277,11 +280,11 @@ impl Disk {
         Ok(())
     }
 
-    fn trim_pages(&self, pages: Range<u32>) -> Result<(), DiskError> {
+    fn trim_pages(&self, pages: Range<Lpn>) -> Result<(), DiskError> {
         for batch in batches(pages) {
             let mut held = self.hold()?;
             let volume = held.get()?;
-            for lpn in batch {
+            for lpn in Lpn::each(batch) {
                 volume.trim(self.now(), lpn)?;
             }
             self.wake.after_change(volume.chores());
@@ -289,11 +292,11 @@ impl Disk {
         Ok(())
     }
 
-    fn zero_pages(&self, pages: Range<u32>) -> Result<(), DiskError> {
+    fn zero_pages(&self, pages: Range<Lpn>) -> Result<(), DiskError> {
         let zeros = self.preparer.prepare(&[0; PAGE_BYTES]);
-        for first in pages.clone().step_by(BATCH as usize) {
+        for batch in in_batches(pages, BATCH) {
             let mut held = self.hold_to_write()?;
-            for lpn in first..(first + BATCH).min(pages.end) {
+            for lpn in Lpn::each(batch) {
                 held.get()?.write_prepared(self.now(), lpn, zeros.clone())?;
                 held.let_look()?;
             }
@@ -303,7 +306,7 @@ impl Disk {
     }
 
     /// The pages changed since an instant. The answer holds as long as nothing changes.
-    fn changed_since(&self, instant: u64) -> Result<Arc<Vec<u32>>, DiskError> {
+    fn changed_since(&self, instant: u64) -> Result<Arc<Vec<Lpn>>, DiskError> {
         let mut held = self.hold()?;
         let volume = held.get()?;
         let sequence = volume.status().sequence;
@@ -323,10 +326,10 @@ impl Disk {
         Ok(pages)
     }
 
-    fn flags(&self, about: About, pages: Range<u32>) -> Result<Vec<u32>, DiskError> {
+    fn flags(&self, about: About, pages: Range<Lpn>) -> Result<Vec<u32>, DiskError> {
         let mut held = self.look()?;
         let volume = held.get()?;
-        let flags = pages.map(|lpn| {
+        let flags = Lpn::each(pages).map(|lpn| {
             let Some(stored) = volume.stored_as(lpn) else {
                 return if about == About::Allocation { HOLE } else { 0 };
             };
@@ -402,8 +405,13 @@ impl BlockDevice for Disk {
         check_range(self.size(), offset, length)?;
         if let About::ChangedSince(instant) = about {
             let changed = self.changed_since(instant)?;
-            let has = |lpn: u32| u32::from(changed.binary_search(&lpn).is_ok()) * CHANGED;
-            return tell(offset, length, |pages| Ok(pages.map(has).collect()), piece);
+            let has = |lpn: Lpn| u32::from(changed.binary_search(&lpn).is_ok()) * CHANGED;
+            return tell(
+                offset,
+                length,
+                |pages| Ok(Lpn::each(pages).map(has).collect()),
+                piece,
+            );
         }
         tell(offset, length, |pages| self.flags(about, pages), piece)
     }

@@ -1,5 +1,6 @@
 //! Ranges of bytes as pages: a part of a page in front, whole pages, a part behind.
 
+use flashlore_flash::Lpn;
 use std::ops::Range;
 
 use flashlore_content::PAGE_BYTES;
@@ -16,7 +17,7 @@ pub struct Pages {
     /// Before the first whole page.
     pub front: Option<Part>,
     /// The whole pages.
-    pub whole: Range<u32>,
+    pub whole: Range<Lpn>,
     /// After the last whole page.
     pub back: Option<Part>,
 }
@@ -25,7 +26,7 @@ pub struct Pages {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// The number of the page.
-    pub lpn: u32,
+    pub lpn: Lpn,
     /// The bytes of the page.
     pub within: Range<usize>,
 }
@@ -39,30 +40,30 @@ impl Pages {
         if length == 0 {
             return Pages {
                 front: None,
-                whole: first as u32..first as u32,
+                whole: Lpn(first as u32)..Lpn(first as u32),
                 back: None,
             };
         }
         if first == last {
             // Within one page, and not to its end.
             let part = Part {
-                lpn: first as u32,
+                lpn: Lpn(first as u32),
                 within: lead..tail,
             };
             return Pages {
                 front: Some(part),
-                whole: last as u32..last as u32,
+                whole: Lpn(last as u32)..Lpn(last as u32),
                 back: None,
             };
         }
         Pages {
             front: (lead > 0).then_some(Part {
-                lpn: first as u32,
+                lpn: Lpn(first as u32),
                 within: lead..PAGE_BYTES,
             }),
-            whole: first as u32 + u32::from(lead > 0)..last as u32,
+            whole: Lpn(first as u32 + u32::from(lead > 0))..Lpn(last as u32),
             back: (tail > 0).then_some(Part {
-                lpn: last as u32,
+                lpn: Lpn(last as u32),
                 within: 0..tail,
             }),
         }
@@ -75,7 +76,7 @@ impl Pages {
 
     /// Bytes of the whole pages.
     fn whole_bytes(&self) -> usize {
-        self.whole.len() * PAGE_BYTES
+        Lpn::each(self.whole.clone()).len() * PAGE_BYTES
     }
 }
 
@@ -86,7 +87,7 @@ impl Pages {
 pub fn read_by_pages<E>(
     offset: u64,
     buffer: &mut [u8],
-    read: impl Fn(Range<u32>, &mut [u8]) -> Result<(), E>,
+    read: impl Fn(Range<Lpn>, &mut [u8]) -> Result<(), E>,
 ) -> Result<(), E> {
     let pages = Pages::of(offset, buffer.len() as u64);
     let (front, rest) = buffer.split_at_mut(pages.front_bytes());
@@ -114,7 +115,7 @@ pub fn write_by_pages<E>(
     offset: u64,
     data: &[u8],
     write_part: impl Fn(&Part, &[u8]) -> Result<(), E>,
-    write: impl FnOnce(Range<u32>, &[u8]) -> Result<(), E>,
+    write: impl FnOnce(Range<Lpn>, &[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
     let pages = Pages::of(offset, data.len() as u64);
     let (front, rest) = data.split_at(pages.front_bytes());
@@ -141,12 +142,16 @@ pub fn check_range(size: u64, offset: u64, length: u64) -> Result<(), DiskError>
     }
 }
 
-/// Pages in batches that are quickly done.
-pub(crate) fn batches(pages: Range<u32>) -> impl Iterator<Item = Range<u32>> {
+/// Pages in batches of at most so many.
+pub(crate) fn in_batches(pages: Range<Lpn>, most: u32) -> impl Iterator<Item = Range<Lpn>> {
     let end = pages.end;
-    pages
-        .step_by(LIGHT_BATCH as usize)
-        .map(move |first| first..first.saturating_add(LIGHT_BATCH).min(end))
+    let firsts = Lpn::each(pages).step_by(most as usize);
+    firsts.map(move |first| first..Lpn(first.0.saturating_add(most)).min(end))
+}
+
+/// Pages in batches that are quickly done.
+pub(crate) fn batches(pages: Range<Lpn>) -> impl Iterator<Item = Range<Lpn>> {
+    in_batches(pages, LIGHT_BATCH)
 }
 
 /// Tells a range of bytes in pieces, from the flags of its pages, as [`super::BlockDevice::ask`] does.
@@ -156,14 +161,14 @@ pub(crate) fn batches(pages: Range<u32>) -> impl Iterator<Item = Range<u32>> {
 pub fn tell(
     offset: u64,
     length: u64,
-    flags: impl Fn(Range<u32>) -> Result<Vec<u32>, DiskError>,
+    flags: impl Fn(Range<Lpn>) -> Result<Vec<u32>, DiskError>,
     piece: &mut dyn FnMut(u64, u32) -> bool,
 ) -> Result<(), DiskError> {
     let page = PAGE_BYTES as u64;
     let end = offset + length;
     let mut at = offset;
-    for batch in batches((offset / page) as u32..end.div_ceil(page) as u32) {
-        for (lpn, flags) in batch.clone().zip(flags(batch)?) {
+    for batch in batches(Lpn((offset / page) as u32)..Lpn(end.div_ceil(page) as u32)) {
+        for (lpn, flags) in Lpn::each(batch.clone()).zip(flags(batch)?) {
             let next = ((u64::from(lpn) + 1) * page).min(end);
             if !piece(next - at, flags) {
                 return Ok(());
@@ -184,14 +189,14 @@ mod tests {
             for length in [0, 1, 511, 4094, 4095, 4096, 4097, 8191, 8192, 8193, 12288] {
                 let pages = Pages::of(offset, length);
                 let mut bytes = Vec::new();
-                let mut add = |lpn: u32, within: Range<usize>| {
+                let mut add = |lpn: Lpn, within: Range<usize>| {
                     bytes.extend(within.map(|b| u64::from(lpn) * PAGE + b as u64));
                 };
                 if let Some(part) = &pages.front {
                     assert!(part.within.len() < PAGE_BYTES);
                     add(part.lpn, part.within.clone());
                 }
-                pages.whole.clone().for_each(|lpn| add(lpn, 0..PAGE_BYTES));
+                Lpn::each(pages.whole.clone()).for_each(|lpn| add(lpn, 0..PAGE_BYTES));
                 if let Some(part) = &pages.back {
                     assert!(part.within.len() < PAGE_BYTES);
                     add(part.lpn, part.within.clone());

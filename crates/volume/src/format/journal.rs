@@ -45,7 +45,7 @@
 //! The parts of an event stand before it in the same batch.
 
 use flashlore_content::VolumeKey;
-use flashlore_flash::Stream;
+use flashlore_flash::{Lpn, Stream};
 
 use super::cursor::{Reader, Writer};
 use super::notes::{MOST_PAYLOAD, NoteKind, PART_BYTES};
@@ -63,14 +63,14 @@ pub enum Change {
     /// An address refers to an object that is stored already.
     Share {
         /// The address.
-        lpn: u32,
+        lpn: Lpn,
         /// Write sequence number of the object.
         write_seq: u64,
     },
     /// An address forgets its content.
     Trim {
         /// The address.
-        lpn: u32,
+        lpn: Lpn,
     },
     /// All addresses hold again what they held at an instant.
     Return {
@@ -92,9 +92,9 @@ pub enum Change {
     /// Old versions of addresses are forgotten.
     Purge {
         /// The first address.
-        first: u32,
+        first: Lpn,
         /// The address behind the last.
-        end: u32,
+        end: Lpn,
     },
     /// Every instant before this one is forgotten, and the snapshots among them that lack anything then.
     Forget {
@@ -139,7 +139,7 @@ pub enum Entry {
     /// missed.
     Dead {
         /// The address it was written to.
-        lpn: u32,
+        lpn: Lpn,
         /// Its write sequence number.
         write_seq: u64,
         /// When it was written.
@@ -164,12 +164,12 @@ pub enum Entry {
 impl Change {
     fn fields(self) -> (u8, u32, u64) {
         match self {
-            Change::Share { lpn, write_seq } => (1, lpn, write_seq),
-            Change::Trim { lpn } => (2, lpn, 0),
+            Change::Share { lpn, write_seq } => (1, lpn.0, write_seq),
+            Change::Trim { lpn } => (2, lpn.0, 0),
             Change::Return { instant } => (5, 0, instant),
             Change::Snapshot { instant, name } => (6, u32::from(name), instant),
             Change::DeleteSnapshot { instant } => (7, 0, instant),
-            Change::Purge { first, end } => (8, first, u64::from(end)),
+            Change::Purge { first, end } => (8, first.0, u64::from(end)),
             Change::Note {
                 kind,
                 bytes,
@@ -186,10 +186,10 @@ impl Change {
     fn of(kind: u8, a: u32, c: u64) -> Option<Change> {
         Some(match kind {
             1 => Change::Share {
-                lpn: a,
+                lpn: Lpn(a),
                 write_seq: c,
             },
-            2 => Change::Trim { lpn: a },
+            2 => Change::Trim { lpn: Lpn(a) },
             5 => Change::Return { instant: c },
             6 => Change::Snapshot {
                 instant: c,
@@ -197,8 +197,8 @@ impl Change {
             },
             7 => Change::DeleteSnapshot { instant: c },
             8 => Change::Purge {
-                first: a,
-                end: u32::try_from(c).ok()?,
+                first: Lpn(a),
+                end: Lpn(u32::try_from(c).ok()?),
             },
             11 => Change::Note {
                 kind: NoteKind::of(a as u8)?,
@@ -249,7 +249,7 @@ impl Entry {
                 lpn,
                 write_seq,
                 stamp,
-            } => (4, 0, lpn, write_seq, 0, stamp),
+            } => (4, 0, lpn.0, write_seq, 0, stamp),
             Entry::Window { oldest } => (9, 0, 0, oldest, 0, 0),
             Entry::Part {
                 sequence,
@@ -279,7 +279,7 @@ impl Entry {
                 erases: u32::try_from(c).ok()?,
             },
             4 => Entry::Dead {
-                lpn: a,
+                lpn: Lpn(a),
                 write_seq: b,
                 stamp,
             },

@@ -13,6 +13,7 @@
 //! | 16 | 64 | payload: a name; of a purge the address behind the last (4), all ones for everything; of a clock boot (8), time since then (8), wall clock (8), unproven (8) |
 
 use super::cursor::{Reader, Writer};
+use flashlore_flash::Lpn;
 
 /// Bytes of a row.
 pub const NOTE_BYTES: usize = 80;
@@ -30,7 +31,7 @@ pub struct PurgeNote {
     /// When.
     pub stamp: u64,
     /// The addresses, or everything, with all instants before the start of the window.
-    pub pages: Option<(u32, u32)>,
+    pub pages: Option<(Lpn, Lpn)>,
 }
 
 /// What the clocks showed at one moment. From there on, as long as the machine is not started anew, the time of the
@@ -156,10 +157,10 @@ impl Note {
             Note::Snapshot { instant, name } => (SNAPSHOT, 0, *instant, of_name(name)),
             Note::Mark { instant, name } => (MARK, 0, *instant, of_name(name)),
             Note::Purge(PurgeNote { stamp, pages }) => {
-                let (first, end) = pages.unwrap_or((0, EVERYTHING));
+                let (first, end) = pages.unwrap_or((Lpn(0), Lpn(EVERYTHING)));
                 let mut payload = [0; MOST_PAYLOAD];
-                payload[..4].copy_from_slice(&end.to_le_bytes());
-                (PURGE, first, *stamp, (payload, 4))
+                payload[..4].copy_from_slice(&end.0.to_le_bytes());
+                (PURGE, first.0, *stamp, (payload, 4))
             }
             Note::Clock(clock) => (CLOCK, 0, clock.time, clock.payload()),
         };
@@ -187,7 +188,7 @@ impl Note {
                 let end = u32::from_le_bytes(*payload.first_chunk()?);
                 Note::Purge(PurgeNote {
                     stamp: instant,
-                    pages: (end != EVERYTHING).then_some((first, end)),
+                    pages: (end != EVERYTHING).then_some((Lpn(first), Lpn(end))),
                 })
             }
             CLOCK => Note::Clock(ClockNote::of(instant, payload)?),

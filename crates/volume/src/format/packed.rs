@@ -22,6 +22,7 @@
 //! journal for a value that waits in RAM while everything is made durable.
 
 use flashlore_content::{Digest, PAGE_BYTES, VolumeKey};
+use flashlore_flash::Lpn;
 use flashlore_ftl::policies::delta::packs::SLOT_BYTES;
 
 use super::cursor::{Reader, Writer};
@@ -37,7 +38,7 @@ pub const EXTRA_BYTES: u16 = HEAD_BYTES as u16 - SLOT_BYTES as u16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// The address it was first written to.
-    pub lpn: u32,
+    pub lpn: Lpn,
     /// Bytes of the value.
     pub length: u16,
     /// Whether the value is not there any more.
@@ -55,7 +56,7 @@ pub struct Head {
 impl Head {
     /// Writes a head.
     pub fn encode(&self, out: &mut Writer<'_>) {
-        out.u32(self.lpn)
+        out.u32(self.lpn.0)
             .u16(self.length)
             .u16(u16::from(self.lost))
             .u64(self.write_seq)
@@ -76,7 +77,7 @@ impl Head {
             _ => return None,
         };
         Some(Head {
-            lpn,
+            lpn: Lpn(lpn),
             length,
             lost,
             write_seq: fields.u64(),

@@ -14,7 +14,7 @@
 //! | 56 | 8 | keyed checksum of the unit's number and bytes 0 to 55 |
 
 use flashlore_content::{Digest, VolumeKey};
-use flashlore_flash::Ppn;
+use flashlore_flash::{Lpn, Ppn};
 
 use super::cursor::{Reader, Writer};
 
@@ -38,7 +38,7 @@ pub struct Record {
     /// Whether the data are there.
     pub kind: Kind,
     /// The address the content was first written to.
-    pub lpn: u32,
+    pub lpn: Lpn,
     /// Sequence number of that write.
     pub write_seq: u64,
     /// When it was acknowledged, in nanoseconds since 1970.
@@ -81,7 +81,7 @@ impl PlacedRecord {
         Writer::new(&mut bytes)
             .u8(kind)
             .put(&[0; 3])
-            .u32(self.record.lpn)
+            .u32(self.record.lpn.0)
             .u64(self.record.write_seq)
             .u64(self.generation)
             .u64(self.record.stamp)
@@ -118,7 +118,7 @@ impl Slot {
         Slot::Record(PlacedRecord {
             record: Record {
                 kind,
-                lpn,
+                lpn: Lpn(lpn),
                 write_seq,
                 stamp,
                 digest,

@@ -1,7 +1,7 @@
 //! What is encoded is decoded the same; anything else is refused and nothing panics.
 
 use flashlore_content::{Digest, VolumeKey};
-use flashlore_flash::{PageId, Ppn, Stream};
+use flashlore_flash::{Lpn, PageId, Ppn, Stream};
 use proptest::prelude::*;
 
 use super::cursor::{Reader, Writer};
@@ -73,10 +73,10 @@ fn entry() -> impl Strategy<Value = Entry> {
     let stream = prop_oneof![Just(Stream::Host), Just(Stream::Gc), Just(Stream::Wear)];
     let change = any::<(u8, u32, u64, u32)>().prop_map(|(kind, lpn, number, end)| match kind % 8 {
         0 => Change::Share {
-            lpn,
+            lpn: Lpn(lpn),
             write_seq: number,
         },
-        1 => Change::Trim { lpn },
+        1 => Change::Trim { lpn: Lpn(lpn) },
         2 => Change::Return { instant: number },
         3 => Change::Snapshot {
             instant: number,
@@ -89,7 +89,10 @@ fn entry() -> impl Strategy<Value = Entry> {
             bytes: (end % 65) as u8,
             instant: number,
         },
-        _ => Change::Purge { first: lpn, end },
+        _ => Change::Purge {
+            first: Lpn(lpn),
+            end: Lpn(end),
+        },
     });
     prop_oneof![
         (any::<(u64, u64)>(), change).prop_map(|((sequence, stamp), change)| Entry::Event {
@@ -98,7 +101,7 @@ fn entry() -> impl Strategy<Value = Entry> {
             change,
         }),
         any::<(u32, u64, u64)>().prop_map(|(lpn, write_seq, stamp)| Entry::Dead {
-            lpn,
+            lpn: Lpn(lpn),
             write_seq,
             stamp
         }),
@@ -121,7 +124,8 @@ fn entry() -> impl Strategy<Value = Entry> {
 
 fn note() -> impl Strategy<Value = Note> {
     let numbers = any::<(u64, u64, u64, u64, u64)>();
-    let pages = prop::option::of((any::<u32>(), 0..u32::MAX));
+    let pages = prop::option::of((any::<u32>(), 0..u32::MAX))
+        .prop_map(|pages| pages.map(|(first, end)| (Lpn(first), Lpn(end))));
     (0..4, numbers, pages, "[a-z]{1,64}").prop_map(|(kind, numbers, pages, name)| {
         let (instant, boot, since_boot, wall, unproven) = numbers;
         match kind {
@@ -146,7 +150,7 @@ fn head() -> impl Strategy<Value = Head> {
     let numbers = any::<(u32, bool, u64, u64, u64, u128)>();
     (numbers, 0..900u16).prop_map(
         |((lpn, lost, write_seq, base, stamp, digest), length)| Head {
-            lpn,
+            lpn: Lpn(lpn),
             length,
             lost,
             write_seq,
@@ -192,7 +196,7 @@ fn placed() -> impl Strategy<Value = PlacedRecord> {
         |(kind, (lpn, write_seq, stamp, digest, generation, epoch))| PlacedRecord {
             record: Record {
                 kind,
-                lpn,
+                lpn: Lpn(lpn),
                 write_seq,
                 stamp,
                 digest: Digest(digest),

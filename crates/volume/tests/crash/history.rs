@@ -1,5 +1,6 @@
 //! Setups and operations, and how they are drawn from a seed.
 
+use flashlore_flash::Lpn;
 use std::sync::Arc;
 
 use flashlore_content::VolumeKey;
@@ -49,21 +50,21 @@ pub struct Setup {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
     Write {
-        lpn: u32,
+        lpn: Lpn,
         value: Value,
         now: u64,
     },
     /// A write and a flush.
     Fua {
-        lpn: u32,
+        lpn: Lpn,
         value: Value,
         now: u64,
     },
     Trim {
-        lpn: u32,
+        lpn: Lpn,
     },
     Read {
-        lpn: u32,
+        lpn: Lpn,
     },
     Flush,
     /// A flush during whose sync so many more operations are done.
@@ -279,7 +280,7 @@ pub fn operations(draw: &mut Draw, count: u64, believed: &[Value], first_unique:
     let empty = believed.iter().all(|&value| value == 0);
     if empty && draw.chance(70) {
         for lpn in 0..believed.len() as u32 {
-            ops.push(host.write(draw, lpn));
+            ops.push(host.write(draw, Lpn(lpn)));
         }
     }
     for _ in 0..count {
@@ -300,14 +301,14 @@ impl Host {
         let habits = &self.habits;
         if falls(habits.trims) {
             self.believed[lpn as usize] = 0;
-            Op::Trim { lpn }
+            Op::Trim { lpn: Lpn(lpn) }
         } else if falls(habits.flushes) {
             Op::Flush
         } else if falls(habits.slow_flushes) {
             let during = draw.below(12) as u32;
             Op::SlowFlush { during }
         } else if falls(habits.reads) {
-            Op::Read { lpn }
+            Op::Read { lpn: Lpn(lpn) }
         } else if falls(habits.checkpoints) {
             Op::Checkpoint
         } else if falls(habits.steps) {
@@ -343,12 +344,12 @@ impl Host {
                 false => Op::Mark,
             }
         } else if falls(habits.fuas) {
-            match self.write(draw, lpn) {
+            match self.write(draw, Lpn(lpn)) {
                 Op::Write { lpn, value, now } => Op::Fua { lpn, value, now },
                 other => other,
             }
         } else {
-            self.write(draw, lpn)
+            self.write(draw, Lpn(lpn))
         }
     }
 
@@ -362,16 +363,16 @@ impl Host {
         draw.below(among) as u32
     }
 
-    fn write(&mut self, draw: &mut Draw, lpn: u32) -> Op {
+    fn write(&mut self, draw: &mut Draw, lpn: Lpn) -> Op {
         let value = if draw.chance(self.habits.silent) {
-            self.believed[lpn as usize]
+            self.believed[lpn.index()]
         } else if draw.chance(self.habits.from_pool) {
             draw.below(self.habits.pool) as Value
         } else {
             self.next_unique += 1;
             self.next_unique
         };
-        self.believed[lpn as usize] = value;
+        self.believed[lpn.index()] = value;
         if draw.chance(self.habits.clock_goes_back) {
             self.now -= draw.below(1_000);
         } else {

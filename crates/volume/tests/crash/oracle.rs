@@ -5,6 +5,7 @@
 //! before are kept to say what went wrong. Of a damaged medium those are allowed that follow what it told to be
 //! durable, and any of their values may be unreadable.
 
+use flashlore_flash::Lpn;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -203,9 +204,9 @@ impl Oracle {
     }
 
     /// An operation that sets an address began.
-    pub fn set(&mut self, stamp: u64, lpn: u32, value: Value) {
+    pub fn set(&mut self, stamp: u64, lpn: Lpn, value: Value) {
         let mut contents = self.newest().to_vec();
-        contents[lpn as usize] = value;
+        contents[lpn.index()] = value;
         let next = self.moment().then(stamp, contents);
         self.moments.push(next);
     }

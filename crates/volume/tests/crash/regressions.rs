@@ -1,5 +1,6 @@
 //! Short histories that once broke the promise, searched at every cut.
 
+use flashlore_flash::Lpn;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -33,19 +34,19 @@ fn setup(policy: Policy, pages_per_block: u32, units_per_page: u32) -> Setup {
     }
 }
 
-fn write(lpn: u32, value: u32) -> Op {
+fn write(lpn: Lpn, value: u32) -> Op {
     Op::Write { lpn, value, now: 9 }
 }
 
-fn fua(lpn: u32, value: u32) -> Op {
+fn fua(lpn: Lpn, value: u32) -> Op {
     Op::Fua { lpn, value, now: 9 }
 }
 
-fn write_at(lpn: u32, value: u32, now: u64) -> Op {
+fn write_at(lpn: Lpn, value: u32, now: u64) -> Op {
     Op::Write { lpn, value, now }
 }
 
-fn fua_at(lpn: u32, value: u32, now: u64) -> Op {
+fn fua_at(lpn: Lpn, value: u32, now: u64) -> Op {
     Op::Fua { lpn, value, now }
 }
 
@@ -68,7 +69,13 @@ const BOTH: Encoding = Encoding {
 #[test]
 fn an_opening_after_a_killed_process_is_cut() {
     for policy in POLICIES {
-        let ops = [fua(5, 11), write(2, 3), write(3, 9), write(4, 8), Op::Kill];
+        let ops = [
+            fua(Lpn(5), 11),
+            write(Lpn(2), 3),
+            write(Lpn(3), 9),
+            write(Lpn(4), 8),
+            Op::Kill,
+        ];
         every_cut(&setup(policy, 4, 1), &ops);
         every_cut(&setup(policy, 4, 2), &ops);
     }
@@ -79,7 +86,12 @@ fn an_opening_after_a_killed_process_is_cut() {
 #[test]
 fn a_block_dies_before_its_pages_are_durable() {
     for policy in POLICIES {
-        let ops = [write(0, 11), write(0, 1), write(0, 12), fua(0, 13)];
+        let ops = [
+            write(Lpn(0), 11),
+            write(Lpn(0), 1),
+            write(Lpn(0), 12),
+            fua(Lpn(0), 13),
+        ];
         every_cut(&setup(policy, 3, 1), &ops);
     }
 }
@@ -88,7 +100,12 @@ fn a_block_dies_before_its_pages_are_durable() {
 #[test]
 fn a_block_dies_and_its_pages_are_torn() {
     for policy in POLICIES {
-        let ops = [fua(0, 11), write(0, 12), write(0, 13), fua(0, 14)];
+        let ops = [
+            fua(Lpn(0), 11),
+            write(Lpn(0), 12),
+            write(Lpn(0), 13),
+            fua(Lpn(0), 14),
+        ];
         every_cut(&setup(policy, 2, 2), &ops);
     }
 }
@@ -100,7 +117,7 @@ fn hundreds_of_lives_without_a_checkpoint() {
     for policy in POLICIES {
         let life = |number: u32| Generation {
             style: Style::Nothing,
-            ..Generation::calm(Arc::new([fua(number % 7, 1_000 + number)]))
+            ..Generation::calm(Arc::new([fua(Lpn(number % 7), 1_000 + number)]))
         };
         let scenario = Scenario {
             setup: setup(policy, 4, 2),
@@ -115,7 +132,13 @@ fn hundreds_of_lives_without_a_checkpoint() {
 /// (`FileMedium::open`): else it would rely on writes that no later sync makes durable.
 #[test]
 fn a_process_goes_on_after_a_failed_sync() {
-    let ops = [write(0, 1), fua(1, 2), fua(2, 3), Op::Checkpoint, fua(3, 4)];
+    let ops = [
+        write(Lpn(0), 1),
+        fua(Lpn(1), 2),
+        fua(Lpn(2), 3),
+        Op::Checkpoint,
+        fua(Lpn(3), 4),
+    ];
     for policy in POLICIES {
         let setup = setup(policy, 4, 2);
         let image = setup.image().unwrap();
@@ -132,7 +155,7 @@ fn a_process_goes_on_after_a_failed_sync() {
                 let medium = setup.medium(first.medium().survivors(1, held));
                 let oracle = first.oracle.clone();
                 let mut second = Session::new(medium, oracle, first.epoch, Trouble::Never);
-                second.restart(&[fua(4, 5)]).unwrap();
+                second.restart(&[fua(Lpn(4), 5)]).unwrap();
                 for left in Style::SEARCH {
                     let medium = setup.medium(second.medium().survivors(2, left));
                     let oracle = second.oracle.clone();
@@ -151,14 +174,14 @@ fn values_alternate_and_are_cut() {
     let history = history(30, 5, false);
     for policy in POLICIES {
         let ops = [
-            write(0, 10),
-            write(0, 9),
-            write(3, 7),
-            write(0, 8),
+            write(Lpn(0), 10),
+            write(Lpn(0), 9),
+            write(Lpn(3), 7),
+            write(Lpn(0), 8),
             Op::Flush,
-            write(0, 1),
-            write(0, 8),
-            fua(0, 1),
+            write(Lpn(0), 1),
+            write(Lpn(0), 8),
+            fua(Lpn(0), 1),
         ];
         let setup = Setup {
             history,
@@ -186,25 +209,25 @@ fn a_checkpoint_of_a_volume_full_of_protected_versions() {
         garbage: false,
     };
     let mut ops = vec![
-        write(6, 0),
-        write(7, 6),
-        write(8, 1003),
-        write(9, 1004),
-        write(13, 1005),
-        write(14, 5),
-        write(16, 6),
-        write(3, 1028),
-        write(4, 8),
-        write(0, 4),
-        write(2, 3),
-        write(1, 1030),
-        fua(0, 1031),
-        write(4, 2),
-        write(3, 1034),
+        write(Lpn(6), 0),
+        write(Lpn(7), 6),
+        write(Lpn(8), 1003),
+        write(Lpn(9), 1004),
+        write(Lpn(13), 1005),
+        write(Lpn(14), 5),
+        write(Lpn(16), 6),
+        write(Lpn(3), 1028),
+        write(Lpn(4), 8),
+        write(Lpn(0), 4),
+        write(Lpn(2), 3),
+        write(Lpn(1), 1030),
+        fua(Lpn(0), 1031),
+        write(Lpn(4), 2),
+        write(Lpn(3), 1034),
         Op::Snapshot,
-        write(3, 8),
+        write(Lpn(3), 8),
     ];
-    ops.extend([fua(0, 11), write(2, 4), Op::Checkpoint]);
+    ops.extend([fua(Lpn(0), 11), write(Lpn(2), 4), Op::Checkpoint]);
     every_cut(&setup, &ops);
 }
 
@@ -225,13 +248,13 @@ fn a_base_was_a_difference_when_the_power_went() {
         garbage: true,
     };
     let ops = [
-        write(4, 1004),
-        write(2, 1019),
-        write(4, 1021),
-        fua(3, 1022),
-        write(3, 1023),
-        write(4, 1024),
-        fua(1, 1026),
+        write(Lpn(4), 1004),
+        write(Lpn(2), 1019),
+        write(Lpn(4), 1021),
+        fua(Lpn(3), 1022),
+        write(Lpn(3), 1023),
+        write(Lpn(4), 1024),
+        fua(Lpn(1), 1026),
     ];
     every_cut(&setup, &ops);
 }
@@ -262,20 +285,20 @@ fn values_of_a_full_volume_are_packed_again_when_the_power_goes() {
     ];
     let mut ops: Vec<Op> = (0..)
         .zip(first)
-        .map(|(lpn, value)| write(lpn, value))
+        .map(|(lpn, value)| write(Lpn(lpn), value))
         .collect();
     ops.extend([
-        write(9, 1014),
-        write(13, 1018),
-        write(21, 6),
-        write(3, 19),
-        write(4, 38),
-        write(1, 1021),
+        write(Lpn(9), 1014),
+        write(Lpn(13), 1018),
+        write(Lpn(21), 6),
+        write(Lpn(3), 19),
+        write(Lpn(4), 38),
+        write(Lpn(1), 1021),
         Op::Flush,
-        write(9, 28),
-        write(10, 31),
-        write(12, 1024),
-        write(14, 34),
+        write(Lpn(9), 28),
+        write(Lpn(10), 31),
+        write(Lpn(12), 1024),
+        write(Lpn(14), 34),
         Op::Flush,
     ]);
     every_cut(&setup, &ops);
@@ -298,15 +321,15 @@ fn a_full_volume_shares_an_old_version() {
     let most = session.status().most as u32;
     assert!(most + 2 < setup.exported);
     // All but the first two pages hold values of their own.
-    let mut ops: Vec<Op> = (2..=most).map(|lpn| write(lpn, 100 + lpn)).collect();
-    ops.extend([write(0, 7), write(1, 7)]);
+    let mut ops: Vec<Op> = (2..=most).map(|lpn| write(Lpn(lpn), 100 + lpn)).collect();
+    ops.extend([write(Lpn(0), 7), write(Lpn(1), 7)]);
     session.operate(&ops).unwrap();
     assert_eq!(session.status().stored, u64::from(most));
     for round in 0..10 {
         let refusals = session.work.refusals;
         let old = if round == 0 { 102 } else { 200 + round - 1 };
         session
-            .operate(&[write(2, 200 + round), write(1, old)])
+            .operate(&[write(Lpn(2), 200 + round), write(Lpn(1), old)])
             .unwrap();
         assert_eq!(session.work.refusals, refusals + 1);
         assert_eq!(session.status().stored, u64::from(most));
@@ -318,8 +341,8 @@ fn a_full_volume_shares_an_old_version() {
 #[test]
 fn the_oracle_knows_a_lost_purge_by_its_stamp() {
     let mut oracle = Oracle::new(vec![0]);
-    oracle.set(10, 0, 5);
-    oracle.set(20, 0, 6);
+    oracle.set(10, Lpn(0), 5);
+    oracle.set(20, Lpn(0), 6);
     oracle.acknowledge();
     oracle.purge(30, 0..1);
     let told = |newest| Told {
@@ -355,12 +378,17 @@ fn a_purged_entry_is_met_after_a_process_died() {
     ];
     let mut ops: Vec<Op> = (0..)
         .zip(old)
-        .map(|(lpn, value)| write(lpn, value))
+        .map(|(lpn, value)| write(Lpn(lpn), value))
         .collect();
-    ops.extend([Op::Trim { lpn: 12 }, Op::Forget { pick: 260 }]);
-    ops.extend([Op::Trim { lpn: 15 }, Op::Return { pick: 845 }]);
+    ops.extend([Op::Trim { lpn: Lpn(12) }, Op::Forget { pick: 260 }]);
+    ops.extend([Op::Trim { lpn: Lpn(15) }, Op::Return { pick: 845 }]);
     ops.extend([Op::Purge { first: 14, end: 16 }, Op::Flush]);
-    ops.extend([write(17, 1014), Op::Kill, fua(19, 1015), write(16, 0)]);
+    ops.extend([
+        write(Lpn(17), 1014),
+        Op::Kill,
+        fua(Lpn(19), 1015),
+        write(Lpn(16), 0),
+    ]);
     let generations = vec![Generation::calm(ops.into())];
     Scenario { setup, generations }.play().unwrap();
 }
@@ -379,19 +407,19 @@ fn a_rewind_to_the_oldest_instant_needs_a_checkpoint() {
         ..setup(Policy::Plain, 4, 2)
     };
     let before = [
-        write_at(4, 1034, 997_645),
-        write_at(0, 1038, 997_653),
-        write_at(5, 1039, 997_653),
-        fua_at(4, 1040, 997_654),
+        write_at(Lpn(4), 1034, 997_645),
+        write_at(Lpn(0), 1038, 997_653),
+        write_at(Lpn(5), 1039, 997_653),
+        fua_at(Lpn(4), 1040, 997_654),
     ];
     let after = [
         Op::Purge { first: 2, end: 4 },
-        write_at(3, 1011, 1_000_000),
+        write_at(Lpn(3), 1011, 1_000_000),
         Op::Flush,
-        write_at(3, 1011, 1_000_002),
-        write_at(1, 2_000_001, 1_000_002),
-        fua_at(0, 2_000_002, 1_000_002),
-        write_at(5, 2_000_003, 1_000_003),
+        write_at(Lpn(3), 1011, 1_000_002),
+        write_at(Lpn(1), 2_000_001, 1_000_002),
+        fua_at(Lpn(0), 2_000_002, 1_000_002),
+        write_at(Lpn(5), 2_000_003, 1_000_003),
         Op::Flush,
         Op::Return { pick: 903 },
     ];
@@ -417,12 +445,12 @@ fn returns_fill_a_history_with_snapshots() {
         ..setup(Policy::DedupTrusted, 4, 2)
     };
     let ops = [
-        write_at(1, 0, 1_000_015),
-        write_at(0, 1007, 1_000_016),
-        write_at(2, 1011, 999_962),
-        write_at(0, 1013, 999_465),
-        Op::Trim { lpn: 1 },
-        Op::Trim { lpn: 1 },
+        write_at(Lpn(1), 0, 1_000_015),
+        write_at(Lpn(0), 1007, 1_000_016),
+        write_at(Lpn(2), 1011, 999_962),
+        write_at(Lpn(0), 1013, 999_465),
+        Op::Trim { lpn: Lpn(1) },
+        Op::Trim { lpn: Lpn(1) },
         Op::Snapshot,
         Op::Return { pick: 121 },
         Op::Return { pick: 193 },
@@ -445,13 +473,13 @@ fn a_lost_value_is_still_known_by_its_write() {
         ..setup(Policy::DedupTrusted, 3, 2)
     };
     let before = [
-        write(4, 1004),
-        write(2, 1019),
-        write(4, 1021),
-        fua(3, 1022),
-        write(3, 1023),
-        write(4, 1024),
-        fua(1, 1026),
+        write(Lpn(4), 1004),
+        write(Lpn(2), 1019),
+        write(Lpn(4), 1021),
+        fua(Lpn(3), 1022),
+        write(Lpn(3), 1023),
+        write(Lpn(4), 1024),
+        fua(Lpn(1), 1026),
     ];
     let damaged = Generation {
         trouble: Trouble::FailedSync(5),
@@ -461,9 +489,9 @@ fn a_lost_value_is_still_known_by_its_write() {
         ..Generation::calm(before.into())
     };
     let after = [
-        write_at(1, 0, 1_000_000),
-        write_at(0, 1, 1_000_001),
-        Op::Trim { lpn: 0 },
+        write_at(Lpn(1), 0, 1_000_000),
+        write_at(Lpn(0), 1, 1_000_001),
+        Op::Trim { lpn: Lpn(0) },
         Op::Flush,
         Op::Kill,
     ];
@@ -487,13 +515,13 @@ fn a_value_that_waits_moves_up_after_its_row_was_written() {
         ..setup(Policy::DedupTrusted, 4, 4)
     };
     let ops = [
-        write(0, 0),
-        write(9, 1117),
-        write(9, 1121),
-        write(0, 1126),
+        write(Lpn(0), 0),
+        write(Lpn(9), 1117),
+        write(Lpn(9), 1121),
+        write(Lpn(0), 1126),
         Op::SlowFlush { during: 2 },
         Op::Clean { pages: 3 },
-        Op::Trim { lpn: 9 },
+        Op::Trim { lpn: Lpn(9) },
         Op::Checkpoint,
         Op::Kill,
     ];
@@ -530,40 +558,40 @@ fn a_checkpoint_without_a_flush_is_told_by_its_root_alone() {
         generations: vec![
             Generation {
                 ops: Arc::new([
-                    Trim { lpn: 0 },
-                    Trim { lpn: 1 },
+                    Trim { lpn: Lpn(0) },
+                    Trim { lpn: Lpn(1) },
                     Flush,
                     Flush,
-                    Trim { lpn: 1 },
+                    Trim { lpn: Lpn(1) },
                     Flush,
                     Write {
-                        lpn: 1,
+                        lpn: Lpn(1),
                         value: 3,
                         now: 1000044,
                     },
                     Return { pick: 67 },
-                    Read { lpn: 1 },
-                    Read { lpn: 0 },
+                    Read { lpn: Lpn(1) },
+                    Read { lpn: Lpn(0) },
                     Return { pick: 752 },
                     Checkpoint,
                     Collect { steps: 3 },
                     Snapshot,
                     Flush,
-                    Trim { lpn: 1 },
+                    Trim { lpn: Lpn(1) },
                     Write {
-                        lpn: 0,
+                        lpn: Lpn(0),
                         value: 4,
                         now: 1000044,
                     },
                     Write {
-                        lpn: 0,
+                        lpn: Lpn(0),
                         value: 4,
                         now: 1000044,
                     },
                     Flush,
                     Flush,
                     Fua {
-                        lpn: 0,
+                        lpn: Lpn(0),
                         value: 1,
                         now: 1000046,
                     },
@@ -571,41 +599,41 @@ fn a_checkpoint_without_a_flush_is_told_by_its_root_alone() {
                     Flush,
                     Flush,
                     Write {
-                        lpn: 0,
+                        lpn: Lpn(0),
                         value: 0,
                         now: 1000046,
                     },
                     Write {
-                        lpn: 0,
+                        lpn: Lpn(0),
                         value: 3,
                         now: 1000047,
                     },
                     Write {
-                        lpn: 1,
+                        lpn: Lpn(1),
                         value: 1073742831,
                         now: 1000047,
                     },
                     Return { pick: 87 },
                     Return { pick: 251 },
                     Write {
-                        lpn: 1,
+                        lpn: Lpn(1),
                         value: 3,
                         now: 1000047,
                     },
                     Write {
-                        lpn: 0,
+                        lpn: Lpn(0),
                         value: 2,
                         now: 1000047,
                     },
                     Checkpoint,
                     Mark,
                     Collect { steps: 4 },
-                    Trim { lpn: 1 },
+                    Trim { lpn: Lpn(1) },
                     Flush,
                     Snapshot,
                     SlowCheckpoint { during: 6 },
                     Write {
-                        lpn: 0,
+                        lpn: Lpn(0),
                         value: 3,
                         now: 1000048,
                     },
@@ -613,7 +641,7 @@ fn a_checkpoint_without_a_flush_is_told_by_its_root_alone() {
                     Flush,
                     Mark,
                     Write {
-                        lpn: 0,
+                        lpn: Lpn(0),
                         value: 3,
                         now: 1000048,
                     },
@@ -622,56 +650,56 @@ fn a_checkpoint_without_a_flush_is_told_by_its_root_alone() {
                     Flush,
                     Forget { pick: 715 },
                     Write {
-                        lpn: 1,
+                        lpn: Lpn(1),
                         value: 0,
                         now: 1000048,
                     },
                     Write {
-                        lpn: 0,
+                        lpn: Lpn(0),
                         value: 3,
                         now: 1000048,
                     },
                     Write {
-                        lpn: 0,
+                        lpn: Lpn(0),
                         value: 3,
                         now: 1000050,
                     },
-                    Trim { lpn: 0 },
+                    Trim { lpn: Lpn(0) },
                     Checkpoint,
                     Collect { steps: 3 },
                     Checkpoint,
                     Write {
-                        lpn: 1,
+                        lpn: Lpn(1),
                         value: 1,
                         now: 1000052,
                     },
                     Fua {
-                        lpn: 0,
+                        lpn: Lpn(0),
                         value: 2,
                         now: 1000054,
                     },
                     Fua {
-                        lpn: 0,
+                        lpn: Lpn(0),
                         value: 1073742832,
                         now: 1000055,
                     },
                     Fua {
-                        lpn: 1,
+                        lpn: Lpn(1),
                         value: 0,
                         now: 1000055,
                     },
                     Flush,
-                    Read { lpn: 1 },
-                    Trim { lpn: 1 },
+                    Read { lpn: Lpn(1) },
+                    Trim { lpn: Lpn(1) },
                     Write {
-                        lpn: 1,
+                        lpn: Lpn(1),
                         value: 0,
                         now: 1000055,
                     },
                     Collect { steps: 4 },
                     Flush,
                     Write {
-                        lpn: 1,
+                        lpn: Lpn(1),
                         value: 1073742833,
                         now: 1000057,
                     },
@@ -721,7 +749,7 @@ fn a_window_that_was_given_up_stays_so_wherever_the_journal_is_damaged() {
         garbage: false,
     };
     let write = |value| Op::Write {
-        lpn: 0,
+        lpn: Lpn(0),
         value,
         now: 10 * u64::from(value),
     };
@@ -776,12 +804,12 @@ fn nobody_shares_a_page_that_was_just_written_anew() {
             Generation {
                 ops: Arc::new([
                     Write {
-                        lpn: 3,
+                        lpn: Lpn(3),
                         value: 1,
                         now: 995553,
                     },
                     Purge { first: 6, end: 10 },
-                    Trim { lpn: 5 },
+                    Trim { lpn: Lpn(5) },
                     Reopen,
                 ]),
                 trouble: Cut(48),
@@ -792,22 +820,22 @@ fn nobody_shares_a_page_that_was_just_written_anew() {
             Generation {
                 ops: Arc::new([
                     Write {
-                        lpn: 6,
+                        lpn: Lpn(6),
                         value: 1,
                         now: 1000000,
                     },
                     Write {
-                        lpn: 3,
+                        lpn: Lpn(3),
                         value: 1,
                         now: 1000002,
                     },
                     Write {
-                        lpn: 17,
+                        lpn: Lpn(17),
                         value: 1,
                         now: 1000004,
                     },
                     Write {
-                        lpn: 7,
+                        lpn: Lpn(7),
                         value: 0,
                         now: 1000004,
                     },

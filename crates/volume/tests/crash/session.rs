@@ -2,6 +2,7 @@
 //!
 //! Invariant: while the volume is open and the power on, it holds the oracle's newest state.
 
+use flashlore_flash::Lpn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -204,7 +205,7 @@ impl Session {
         if guarded(|| volume.flush())?.is_ok() {
             return broken("a flush succeeds after one that failed".to_owned());
         }
-        if guarded(|| volume.write(0, 0, &page(1)))?.is_ok() {
+        if guarded(|| volume.write(0, Lpn(0), &page(1)))?.is_ok() {
             return broken("a write succeeds after a flush that failed".to_owned());
         }
         let found = read_all(volume)?;
@@ -349,8 +350,8 @@ impl Session {
                 self.oracle.purge(stamp, first..end);
                 let erases = first.is_multiple_of(3);
                 let done = guarded(|| match erases {
-                    true => self.volume().purge_and_erase(now, first..end),
-                    false => self.volume().purge(now, first..end),
+                    true => self.volume().purge_and_erase(now, Lpn(first)..Lpn(end)),
+                    false => self.volume().purge(now, Lpn(first)..Lpn(end)),
                 })?;
                 self.work.purges += 1;
                 // Without room for the copies it is a purge all the same.
@@ -550,7 +551,7 @@ impl Session {
         self.oracle.remember(stamp, |moment| {
             moment.snapshots.retain(|instant| !ended.contains(instant));
         });
-        let done = guarded(|| self.volume().purge(now, 0..pages))?;
+        let done = guarded(|| self.volume().purge(now, Lpn(0)..Lpn(pages)))?;
         self.work.purges += 1;
         if let Ok(purged) = &done {
             if purged.ended != ended {
@@ -608,7 +609,7 @@ impl Session {
         }
     }
 
-    fn write(&mut self, lpn: u32, value: Value, now: u64) -> Result<(), Stop> {
+    fn write(&mut self, lpn: Lpn, value: Value, now: u64) -> Result<(), Stop> {
         self.now = now;
         let stamp = self.next_stamp();
         self.oracle.set(stamp, lpn, value);
@@ -624,13 +625,13 @@ impl Session {
         self.unless_refused(done)
     }
 
-    fn read(&mut self, lpn: u32) -> Result<(), Stop> {
+    fn read(&mut self, lpn: Lpn) -> Result<(), Stop> {
         let mut bytes = [1; PAGE_BYTES];
         let found = match guarded(|| self.volume().read(lpn, &mut bytes))? {
             Err(VolumeError::Unreadable { .. }) if !self.is_off() => UNREADABLE,
             done => self.done(done).map(|()| value_of(&bytes))?,
         };
-        let expected = self.oracle.newest()[lpn as usize];
+        let expected = self.oracle.newest()[lpn.index()];
         if !agrees(expected, found) {
             return broken(format!("read value {found}, expected {expected}"));
         }
@@ -767,7 +768,7 @@ fn read_all(volume: &mut Volume) -> Result<Vec<Value>, Stop> {
     let mut state = Vec::new();
     let mut bytes = [1; PAGE_BYTES];
     for lpn in 0..volume.exported() {
-        match guarded(|| volume.read(lpn, &mut bytes))? {
+        match guarded(|| volume.read(Lpn(lpn), &mut bytes))? {
             Ok(()) => state.push(value_of(&bytes)),
             Err(VolumeError::Unreadable { .. }) => state.push(UNREADABLE),
             Err(error) => return broken(format!("page {lpn} cannot be read: {error}")),
@@ -811,7 +812,7 @@ fn told(volume: &mut Volume, oracle: &Oracle) -> Result<Option<Told>, Stop> {
     for instant in instants {
         let mut contents = Vec::new();
         for lpn in 0..volume.exported() {
-            match guarded(|| volume.read_at(instant, lpn, &mut bytes))? {
+            match guarded(|| volume.read_at(instant, Lpn(lpn), &mut bytes))? {
                 Ok(()) => contents.push(value_of(&bytes)),
                 Err(VolumeError::Purged { .. }) => contents.push(PURGED),
                 Err(VolumeError::Unreadable { .. }) => contents.push(UNREADABLE),

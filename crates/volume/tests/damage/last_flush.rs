@@ -1,6 +1,7 @@
 //! What tells of a flush: what it wrote, and from the next flush on the mark that lies elsewhere. So damage of one
 //! place never hides a flush that another one followed.
 
+use flashlore_flash::Lpn;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -24,10 +25,10 @@ fn after_flushes(flushes: u8) -> Vec<u8> {
     for value in 1..=flushes {
         for lpn in [1, 0] {
             volume
-                .write(0, lpn, &[value; PAGE_BYTES])
+                .write(0, Lpn(lpn), &[value; PAGE_BYTES])
                 .expect("it writes");
         }
-        volume.trim(0, 1).expect("it trims");
+        volume.trim(0, Lpn(1)).expect("it trims");
         volume.flush().expect("it flushes");
     }
     medium.survivors(0, Style::Nothing)
@@ -54,7 +55,7 @@ fn without(image: &[u8], last: usize) -> Result<u8, VolumeError> {
     assert!(Strike::Zero { at, len }.on(&mut struck, &[]));
     let (mut volume, _) = Volume::open(Arc::new(MemoryMedium::from_bytes(struck)))?;
     let mut bytes = [0; PAGE_BYTES];
-    volume.read(0, &mut bytes)?;
+    volume.read(Lpn(0), &mut bytes)?;
     Ok(bytes[0])
 }
 

@@ -1,5 +1,6 @@
 //! Reads that fail for a while: while a volume is opened, and while it is in use.
 
+use flashlore_flash::Lpn;
 use std::sync::Arc;
 
 use flashlore_medium::{Faults, FaultyMedium, MemoryMedium, ReadFault, When};
@@ -88,7 +89,7 @@ fn reads_that_fail_for_a_while_lose_nothing() {
             for n in 0..600 {
                 let lpn = draw.below(SHAPE.exported / 2);
                 let value = 1000 + draw.below(300);
-                match volume.write(1 << 40, lpn, &page(value)) {
+                match volume.write(1 << 40, Lpn(lpn), &page(value)) {
                     Ok(()) => contents[lpn as usize] = value,
                     // What it was to be compared with or made of could not be read: nothing has changed.
                     Err(VolumeError::Unreadable { .. }) => refused += 1,

@@ -1,6 +1,7 @@
 //! Both superblocks were put back to an earlier state: the volume is refused before anything is written, by a check
 //! too, and they can be derived from the rest.
 
+use flashlore_flash::Lpn;
 use std::sync::Arc;
 
 use flashlore_content::VolumeKey;
@@ -30,10 +31,12 @@ fn session(medium: &Arc<MemoryMedium>, contents: &mut Contents, value: u32, end:
     let (mut volume, _) = Volume::open(Arc::clone(medium)).unwrap();
     for lpn in 0..20 {
         let value = value + lpn % 7;
-        volume.write(u64::from(value), lpn, &page(value)).unwrap();
+        volume
+            .write(u64::from(value), Lpn(lpn), &page(value))
+            .unwrap();
         contents[lpn as usize] = value;
     }
-    volume.trim(1, value % 20).unwrap();
+    volume.trim(1, Lpn(value % 20)).unwrap();
     contents[(value % 20) as usize] = 0;
     volume.flush().unwrap();
     if end == End::Closed {

@@ -1,6 +1,7 @@
 //! A write of a page of a checkpoint's tables that never reached the medium: what lies there is the same page of an
 //! earlier checkpoint, and holds by itself. The checkpoint is refused, whichever page it is.
 
+use flashlore_flash::Lpn;
 use std::sync::Arc;
 
 use flashlore_medium::{Medium, MemoryMedium};
@@ -23,7 +24,7 @@ fn checkpoints(system: &str) -> Vec<Vec<u8>> {
         for lpn in 0..20 {
             let value = n * 100 + lpn % 7;
             let now = u64::from(value);
-            volume.write(now, lpn, &page(value)).unwrap();
+            volume.write(now, Lpn(lpn), &page(value)).unwrap();
         }
         if id.history.is_some() {
             // The notes change too, and stay as many: one snapshot after the other has a name.

@@ -1,5 +1,6 @@
 //! A damaged volume, opened, read, used on and opened again: each read gives what must be there, or an error.
 
+use flashlore_flash::Lpn;
 use std::sync::Arc;
 
 use flashlore_content::PAGE_BYTES;
@@ -29,7 +30,7 @@ pub fn unreadable(volume: &mut Volume, contents: &Contents, what: &str) -> Vec<u
     let mut bytes = [1; PAGE_BYTES];
     let mut bad = Vec::new();
     for (lpn, &value) in (0..).zip(contents) {
-        match volume.read(lpn, &mut bytes) {
+        match volume.read(Lpn(lpn), &mut bytes) {
             Ok(()) => assert_eq!(value_of(&bytes), Some(value), "{what}: page {lpn}"),
             Err(VolumeError::Unreadable { .. }) => bad.push(lpn),
             Err(error) => panic!("{what}: page {lpn}: {error}"),
@@ -47,7 +48,7 @@ pub fn unreadable_past(volume: &mut Volume, past: &[(u64, Contents)], what: &str
     let mut bad = 0;
     for (instant, contents) in past.iter().filter(|(at, _)| *at >= status.oldest) {
         for (lpn, &value) in (0..).zip(contents) {
-            match volume.read_at(*instant, lpn, &mut bytes) {
+            match volume.read_at(*instant, Lpn(lpn), &mut bytes) {
                 Ok(()) => {
                     let what = format!("{what}: page {lpn} at {instant}");
                     assert_eq!(value_of(&bytes), Some(value), "{what}");
@@ -92,7 +93,7 @@ fn use_on(mut volume: Volume, medium: &Arc<MemoryMedium>, killed: &Killed, what:
     for n in 0..160 {
         let lpn = draw.below(half);
         let value = 1000 + draw.below(300);
-        match volume.write(1 << 40, lpn, &page(value)) {
+        match volume.write(1 << 40, Lpn(lpn), &page(value)) {
             Ok(()) => contents[lpn as usize] = value,
             Err(error) => panic!("{what}: write {n}: {error}"),
         }

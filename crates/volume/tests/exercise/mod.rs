@@ -8,7 +8,7 @@
 use std::sync::{Arc, OnceLock};
 
 use flashlore_content::{PAGE_BYTES, VolumeKey};
-use flashlore_flash::{PageId, Ppn};
+use flashlore_flash::{Lpn, PageId, Ppn};
 use flashlore_medium::MemoryMedium;
 use flashlore_volume::dump::{DumpParts, dump};
 use flashlore_volume::format::journal::{ENTRY_BYTES, HEADER_BYTES};
@@ -67,14 +67,16 @@ fn image(policy: Policy, all: bool) -> &'static (Areas, Vec<u8>) {
             let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
             for n in 0..30u32 {
                 let lpn = (n * 7 + life) % 20;
-                volume.write(1, lpn, &[(n % 9) as u8; PAGE_BYTES]).unwrap();
+                volume
+                    .write(1, Lpn(lpn), &[(n % 9) as u8; PAGE_BYTES])
+                    .unwrap();
                 if all && n % 11 == 10 {
                     let instant = volume.snapshot(1).unwrap();
                     volume.rewind_to(1, instant - 3).unwrap();
-                    volume.purge(1, lpn..lpn + 1).unwrap();
+                    volume.purge(1, Lpn(lpn)..Lpn(lpn + 1)).unwrap();
                 }
                 if n % 6 == 0 {
-                    volume.trim(0, (lpn + 3) % 20).unwrap();
+                    volume.trim(0, Lpn((lpn + 3) % 20)).unwrap();
                     volume.flush().unwrap();
                 }
                 if life == 1 && n == 15 {
@@ -219,16 +221,16 @@ pub fn exercise(input: &[u8]) -> bool {
     };
     let mut page = [0; PAGE_BYTES];
     for lpn in 0..volume.exported().min(1000) {
-        let _ = volume.read(lpn, &mut page);
+        let _ = volume.read(Lpn(lpn), &mut page);
     }
     if let Ok(status) = volume.history_status() {
         for lpn in 0..volume.exported().min(1000) {
-            let _ = volume.read_at(status.oldest, lpn, &mut page);
+            let _ = volume.read_at(status.oldest, Lpn(lpn), &mut page);
         }
         let _ = volume.rewind_to(9, status.oldest);
     }
     for lpn in 0..volume.exported().min(1000) {
-        let _ = volume.write(9, lpn, &page);
+        let _ = volume.write(9, Lpn(lpn), &page);
     }
     let _ = volume.checkpoint();
     volume.scrub(0, 1000);

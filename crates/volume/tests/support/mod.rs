@@ -8,6 +8,7 @@ pub mod strike;
 pub mod verdict;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
+use flashlore_flash::Lpn;
 use flashlore_volume::{Encoding, Identity, Policy, Volume, VolumeError};
 
 /// All policies.
@@ -88,8 +89,8 @@ impl Draw {
 /// One call of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    Write { lpn: u32, value: u32 },
-    Trim { lpn: u32 },
+    Write { lpn: Lpn, value: u32 },
+    Trim { lpn: Lpn },
     Flush,
     Checkpoint,
 }
@@ -117,8 +118,8 @@ pub type Contents = Vec<u32>;
 pub fn after(contents: &Contents, step: Step) -> Contents {
     let mut next = contents.clone();
     match step {
-        Step::Write { lpn, value } => next[lpn as usize] = value,
-        Step::Trim { lpn } => next[lpn as usize] = 0,
+        Step::Write { lpn, value } => next[lpn.index()] = value,
+        Step::Trim { lpn } => next[lpn.index()] = 0,
         Step::Flush | Step::Checkpoint => {}
     }
     next
@@ -144,19 +145,22 @@ pub fn history(seed: u64, steps: u32, exported: u32, mix: Mix) -> Vec<Step> {
 pub fn step(draw: &mut Draw, exported: u32, mix: Mix) -> Step {
     let (kind, lpn) = (draw.below(100), draw.below(exported));
     if kind < mix.trims {
-        Step::Trim { lpn }
+        Step::Trim { lpn: Lpn(lpn) }
     } else if kind < mix.trims + mix.flushes {
         Step::Flush
     } else if kind < mix.trims + mix.flushes + mix.checkpoints {
         Step::Checkpoint
     } else {
         let value = 1 + draw.below(mix.values);
-        Step::Write { lpn, value }
+        Step::Write {
+            lpn: Lpn(lpn),
+            value,
+        }
     }
 }
 
 /// Reads an address: the number of its page, or the error.
-pub fn read(volume: &mut Volume, lpn: u32) -> Result<u32, VolumeError> {
+pub fn read(volume: &mut Volume, lpn: Lpn) -> Result<u32, VolumeError> {
     let mut bytes = [0xEE; PAGE_BYTES];
     volume.read(lpn, &mut bytes)?;
     Ok(value_of(&bytes).unwrap_or_else(|| panic!("page {lpn} holds what nobody wrote")))
@@ -166,6 +170,6 @@ pub fn read(volume: &mut Volume, lpn: u32) -> Result<u32, VolumeError> {
 pub fn contents(volume: &mut Volume) -> Contents {
     let exported = volume.exported();
     (0..exported)
-        .map(|lpn| read(volume, lpn).unwrap_or_else(|e| panic!("page {lpn}: {e}")))
+        .map(|lpn| read(volume, Lpn(lpn)).unwrap_or_else(|e| panic!("page {lpn}: {e}")))
         .collect()
 }

@@ -1,5 +1,6 @@
 //! What a damaged volume must say: why it is not opened, and which addresses cannot be read.
 
+use flashlore_flash::Lpn;
 use flashlore_volume::{CheckReport, Finding, Volume, VolumeError};
 
 /// Errors that say that something does not hold.
@@ -53,7 +54,7 @@ pub fn judge_findings(
 }
 
 fn all_named(who: &str, bad: &[u32], findings: &[Finding]) -> Result<(), String> {
-    let is_named = |lpn: &u32| findings.iter().any(|f| f.addresses.contains(lpn));
+    let is_named = |&lpn: &u32| findings.iter().any(|f| f.addresses.contains(&Lpn(lpn)));
     match bad.iter().find(|&lpn| !is_named(lpn)) {
         Some(lpn) => Err(format!(
             "page {lpn} cannot be read, {who} names {findings:?}"

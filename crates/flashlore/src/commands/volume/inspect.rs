@@ -9,7 +9,7 @@ use flashlore_serve::request::Unreadable;
 use flashlore_serve::served::{recovery_told, unclosed_array_told, unclosed_volume_told};
 use flashlore_serve::{Answer, Request};
 use flashlore_volume::dump::DumpError;
-use flashlore_volume::{CheckReport, DumpParts, Finding, load};
+use flashlore_volume::{CheckReport, DumpParts, Finding, Lpn, Ppn, load};
 use serde_json::{Value, json};
 
 use super::{failed, home, medium, mode, reach, tell_of, unexpected};
@@ -136,7 +136,7 @@ impl Checked {
         match self {
             Checked::Volume(report) => {
                 let addresses = report.findings.iter().flat_map(|f| &f.addresses);
-                let mut affected: Vec<u32> = addresses.copied().collect();
+                let mut affected: Vec<Lpn> = addresses.copied().collect();
                 affected.sort_unstable();
                 affected.iter().map(|lpn| format!("{lpn}\n")).collect()
             }
@@ -179,7 +179,13 @@ fn volume_text(report: &CheckReport) -> String {
 }
 
 fn findings_json(findings: &[Finding]) -> Value {
-    let one = |f: &Finding| json!({"unit": f.unit, "why": f.why, "addresses": f.addresses});
+    let one = |f: &Finding| {
+        json!({
+            "unit": f.unit.0,
+            "why": f.why,
+            "addresses": f.addresses.iter().map(|lpn| lpn.0).collect::<Vec<u32>>(),
+        })
+    };
     findings.iter().map(one).collect()
 }
 
@@ -220,9 +226,9 @@ pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
         } in findings.clone()
         {
             let finding = Finding {
-                unit,
+                unit: Ppn(unit),
                 why,
-                addresses,
+                addresses: addresses.into_iter().map(Lpn).collect(),
             };
             let _ = writeln!(text, "{finding}");
         }

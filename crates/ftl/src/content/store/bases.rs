@@ -2,6 +2,7 @@
 
 use flashlore_content::delta::Value;
 use flashlore_content::{Encoder, Sketch};
+use flashlore_flash::{Lpn, ObjectId};
 
 use super::Store;
 use crate::content::parts::{PageOf, Parts};
@@ -13,7 +14,7 @@ impl<T: Parts> Store<T> {
     }
 
     /// Whether a write of a page, to be encoded, is sketched: bases are chosen by that, and it has none of its own.
-    pub fn needs_sketch(&self, lpn: u32) -> bool {
+    pub fn needs_sketch(&self, lpn: Lpn) -> bool {
         let similar = self
             .policies
             .delta
@@ -23,7 +24,7 @@ impl<T: Parts> Store<T> {
     }
 
     /// The sketch of a write, if it needs one and its bytes are known.
-    pub fn sketch(&mut self, lpn: u32, new: Value<'_, T::Content, PageOf<T>>) -> Option<Sketch> {
+    pub fn sketch(&mut self, lpn: Lpn, new: Value<'_, T::Content, PageOf<T>>) -> Option<Sketch> {
         if !self.needs_sketch(lpn) {
             return None;
         }
@@ -34,9 +35,9 @@ impl<T: Parts> Store<T> {
     /// possible still.
     pub(crate) fn base_for(
         &self,
-        lpn: u32,
+        lpn: Lpn,
         sketch: Option<&Sketch>,
-        kept: Option<u32>,
+        kept: Option<ObjectId>,
     ) -> Option<Base> {
         if let Some(own) = self.base_of(lpn) {
             return Some(Base::Own(own));
@@ -47,14 +48,14 @@ impl<T: Parts> Store<T> {
             .as_ref()
             .filter(|delta| delta.may_differ(lpn))?;
         let similar = delta.similar.as_deref()?;
-        let offered = |object: u32| self.objects.pins(object) < similar.options.sharers;
+        let offered = |object: ObjectId| self.objects.pins(object) < similar.options.sharers;
         let kept = kept.filter(|&object| similar.index.holds(object) && offered(object));
         let found = kept.or_else(|| similar.index.find(sketch?, offered));
         found.map(Base::Similar)
     }
 
     /// What a write may become a difference from, chosen for good; a base that was read for it is kept.
-    pub(crate) fn base_at_commit(&mut self, lpn: u32, sketch: Option<&Sketch>) -> Option<Base> {
+    pub(crate) fn base_at_commit(&mut self, lpn: Lpn, sketch: Option<&Sketch>) -> Option<Base> {
         let chosen = self.similar().and_then(|similar| similar.chosen.take());
         let chosen = chosen.filter(|&(page, _)| page == lpn);
         let base = self.base_for(lpn, sketch, chosen.map(|(_, object)| object));
@@ -72,14 +73,14 @@ impl<T: Parts> Store<T> {
     }
 
     /// A base has been read for a page, or need not be: its write will be asked for next, if not much else.
-    pub(crate) fn remember_base(&mut self, lpn: u32, base: u32) {
+    pub(crate) fn remember_base(&mut self, lpn: Lpn, base: ObjectId) {
         if let Some(similar) = self.similar() {
             similar.chosen = Some((lpn, base));
         }
     }
 
     /// An object is stored whole or compressed by itself: others may become differences from it.
-    pub fn enter_similar(&mut self, object: u32, sketch: Option<Sketch>) {
+    pub fn enter_similar(&mut self, object: ObjectId, sketch: Option<Sketch>) {
         if let Some(sketch) = sketch
             && let Some(similar) = self.similar()
         {

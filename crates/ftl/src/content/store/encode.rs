@@ -13,7 +13,9 @@
 use flashlore_content::delta::{Short, Value};
 use flashlore_content::{Encoder, Ledger};
 use flashlore_flash::geometry::UNIT_BYTES;
-use flashlore_flash::{Cause, Completion, Flash, Owner, Ready, Stream, Tag, Unit, When};
+use flashlore_flash::{
+    Cause, Completion, Flash, Lpn, ObjectId, Owner, Ready, Stream, Tag, Unit, When,
+};
 
 use super::Store;
 use crate::content::candidate::{Candidate, CandidateRead};
@@ -21,7 +23,6 @@ use crate::content::parts::{CoreOf, EncodedOf, Failure, PageOf, Parts};
 use crate::error::FtlError;
 use crate::map_cache::MapCache;
 use crate::mapping::Mapping;
-use crate::mapping::objects::NO_OBJECT;
 use crate::policies::decision::Decision;
 use crate::policies::delta::Delta;
 use crate::policies::delta::forms::{Encoding, Forms};
@@ -30,7 +31,7 @@ use crate::policies::delta::similar::Base;
 
 impl<T: Parts> Store<T> {
     /// A page is about to be written: counts that and says whether the write is to be encoded.
-    pub fn begin_write(&mut self, lpn: u32) -> bool {
+    pub fn begin_write(&mut self, lpn: Lpn) -> bool {
         let Some(delta) = &mut self.policies.delta else {
             return false;
         };
@@ -49,7 +50,7 @@ impl<T: Parts> Store<T> {
 
     /// How a write of the page would be encoded if it came now, unless it is a duplicate: the object it would be a
     /// difference from, other than by similarity, and whether it would be compressed by itself. Nothing is counted.
-    pub fn encoding_of(&self, lpn: u32) -> (Option<u32>, bool) {
+    pub fn encoding_of(&self, lpn: Lpn) -> (Option<ObjectId>, bool) {
         let Some(delta) = self
             .policies
             .delta
@@ -64,19 +65,19 @@ impl<T: Parts> Store<T> {
     }
 
     /// The object that a write of the page would be a difference from.
-    pub fn base_of(&self, lpn: u32) -> Option<u32> {
+    pub fn base_of(&self, lpn: Lpn) -> Option<ObjectId> {
         let is_hot = self.policies.delta.as_ref()?.is_write_hot(lpn);
         is_hot.then(|| self.base_if_hot(lpn)).flatten()
     }
 
     /// The same of a page that is written often.
-    fn base_if_hot(&self, lpn: u32) -> Option<u32> {
+    fn base_if_hot(&self, lpn: Lpn) -> Option<ObjectId> {
         if !self.policies.delta.as_ref()?.may_differ(lpn) {
             return None;
         }
         let old = self.objects.object_of(lpn)?;
         match self.objects.packed(old) {
-            None | Some((_, NO_OBJECT)) => Some(old),
+            None | Some((_, ObjectId::NONE)) => Some(old),
             Some((_, base)) => Some(base),
         }
     }
@@ -85,7 +86,7 @@ impl<T: Parts> Store<T> {
     pub fn forms(
         &mut self,
         core: &mut CoreOf<T>,
-        lpn: u32,
+        lpn: Lpn,
         new: Value<'_, T::Content, PageOf<T>>,
     ) -> Result<Forms<EncodedOf<T>>, Failure<T>> {
         let sketch = self.sketch(lpn, new);
@@ -123,7 +124,7 @@ impl<T: Parts> Store<T> {
     }
 
     /// The form of a write that costs least: bytes programmed, and `lambda` times the bytes that it alone keeps alive.
-    pub fn cheapest(&self, lpn: u32, forms: Forms<EncodedOf<T>>) -> Decision<EncodedOf<T>> {
+    pub fn cheapest(&self, lpn: Lpn, forms: Forms<EncodedOf<T>>) -> Decision<EncodedOf<T>> {
         let Some(options) = self.policies.delta.as_ref().map(|delta| delta.options) else {
             return Decision::Whole;
         };
@@ -153,7 +154,7 @@ impl<T: Parts> Store<T> {
             let cost = cost(length, 0);
             let encoding = Encoding {
                 length,
-                base: NO_OBJECT,
+                base: ObjectId::NONE,
                 similar: false,
                 sketch,
                 value,
@@ -174,7 +175,7 @@ impl<T: Parts> Store<T> {
     fn delta_from(
         &mut self,
         core: &mut CoreOf<T>,
-        base: u32,
+        base: ObjectId,
         new: Value<'_, T::Content, PageOf<T>>,
     ) -> Result<Short<EncodedOf<T>>, Failure<T>> {
         let old = match self.decode(core, base) {
@@ -190,7 +191,7 @@ impl<T: Parts> Store<T> {
     }
 
     /// Bytes of a base that nothing but the next difference of a page would keep alive.
-    fn bytes_kept_for(&self, lpn: u32, base: u32) -> u32 {
+    fn bytes_kept_for(&self, lpn: Lpn, base: ObjectId) -> u32 {
         if !self.is_kept_for(lpn, base) {
             return 0;
         }
@@ -200,7 +201,7 @@ impl<T: Parts> Store<T> {
     }
 
     /// Whether nothing but the next difference of a page would keep its base alive.
-    fn is_kept_for(&self, lpn: u32, base: u32) -> bool {
+    fn is_kept_for(&self, lpn: Lpn, base: ObjectId) -> bool {
         let objects = &self.objects;
         let Some(old) = objects.object_of(lpn) else {
             return false;
@@ -223,11 +224,11 @@ impl<T: Parts> Store<T> {
         &mut self,
         core: &mut CoreOf<T>,
         when: When,
-        lpn: u32,
+        lpn: Lpn,
         content: T::Content,
         encoding: Encoding<EncodedOf<T>>,
         tag: Tag,
-    ) -> Result<Option<(u32, Completion)>, Failure<T>> {
+    ) -> Result<Option<(ObjectId, Completion)>, Failure<T>> {
         let Encoding {
             length,
             base,
@@ -236,17 +237,17 @@ impl<T: Parts> Store<T> {
             value,
         } = encoding;
         let object = self.objects.allocate(content);
-        if base != NO_OBJECT {
+        if base != ObjectId::NONE {
             self.watching_pins(base, |objects| objects.pin(base, object));
         }
         let stands =
-            |store: &Self| base == NO_OBJECT || similar || store.base_of(lpn) == Some(base);
+            |store: &Self| base == ObjectId::NONE || similar || store.base_of(lpn) == Some(base);
         // A write that turns out to be stored whole waits for that alone.
         let asker = |store: &Self| if stands(store) { tag } else { Tag::NONE };
         let programmed = self.make_fit(core, when, lpn, length, asker);
         let fits = programmed.is_ok() && stands(self);
         let Some(delta) = self.policies.delta.as_mut().filter(|_| fits) else {
-            if base != NO_OBJECT && self.watching_pins(base, |o| o.unpin(base, object)) {
+            if base != ObjectId::NONE && self.watching_pins(base, |o| o.unpin(base, object)) {
                 self.die(core, base);
             }
             self.objects.free(object);
@@ -260,7 +261,7 @@ impl<T: Parts> Store<T> {
         self.encoder.hold(object, &value);
         let pack = delta.packs.push(Filler::Host, slot, false, value);
         delta.packed += 1;
-        let (count, bytes) = if base == NO_OBJECT {
+        let (count, bytes) = if base == ObjectId::NONE {
             let counters = &mut delta.counters;
             (&mut counters.compressed, &mut counters.compressed_bytes)
         } else {
@@ -273,7 +274,7 @@ impl<T: Parts> Store<T> {
             delta.count_similar(length);
         }
         self.objects.set_packed(object, pack, base);
-        if base == NO_OBJECT {
+        if base == ObjectId::NONE {
             self.enter_similar(object, sketch);
         }
         self.ledger.stored(content);
@@ -286,15 +287,16 @@ impl<T: Parts> Store<T> {
         &mut self,
         core: &mut CoreOf<T>,
         when: When,
-        lpn: u32,
+        lpn: Lpn,
         length: u16,
         asker: impl FnOnce(&Self) -> Tag,
     ) -> Result<Option<Completion>, Failure<T>> {
         // The value that the page has now makes room if nobody else needs it.
         let old = self.objects.object_of(lpn).filter(|_| !self.records());
         let objects = &self.objects;
-        let dies =
-            |&o: &u32| objects.references(o) == 1 && objects.kept(o) == 0 && objects.pins(o) == 0;
+        let dies = |&o: &ObjectId| {
+            objects.references(o) == 1 && objects.kept(o) == 0 && objects.pins(o) == 0
+        };
         let leaving = old.filter(dies);
         // Another page begins to be filled, now or once this one is programmed.
         let begins = |delta: &Delta<_>| {
@@ -325,7 +327,7 @@ impl<T: Parts> Store<T> {
         core: &mut CoreOf<T>,
         filler: Filler,
         when: When,
-        lpn: u32,
+        lpn: Lpn,
         asker: impl FnOnce(&Self) -> Tag,
     ) -> Result<Option<Completion>, Failure<T>> {
         let packs = self.policies.delta.as_ref().map(|delta| &delta.packs);
@@ -377,7 +379,7 @@ impl<T: Parts> Store<T> {
         &mut self,
         core: &mut CoreOf<T>,
         ready: Ready,
-        lpn: u32,
+        lpn: Lpn,
         new: Value<'_, T::Content, PageOf<T>>,
         read: Option<Candidate<T::Content>>,
         tag: Tag,

@@ -6,12 +6,11 @@ use crate::policies::history::tier::Tier;
 use std::ops::Range;
 
 use flashlore_content::history::{History, TooOld, Version};
-use flashlore_flash::Flash;
+use flashlore_flash::{Flash, Lpn, ObjectId};
 
 use super::Store;
 use crate::content::parts::{CoreOf, Failure, Parts};
 use crate::error::FtlError;
-use crate::mapping::objects::NO_OBJECT;
 use crate::policies::history::Versions;
 
 /// How many entries before its own is dropped an object is asked for, what its death touches, and what that
@@ -122,7 +121,7 @@ impl<T: Parts> Store<T> {
     pub fn on_history<R>(
         &mut self,
         core: &mut CoreOf<T>,
-        change: impl FnOnce(&mut History, &mut dyn FnMut(u32)) -> R,
+        change: impl FnOnce(&mut History, &mut dyn FnMut(ObjectId)) -> R,
     ) -> Option<R> {
         let Versions {
             history, dropped, ..
@@ -133,7 +132,7 @@ impl<T: Parts> Store<T> {
     }
 
     /// Forgets every version of these pages but the present one.
-    pub fn purge(&mut self, core: &mut CoreOf<T>, pages: Range<u32>) {
+    pub fn purge(&mut self, core: &mut CoreOf<T>, pages: Range<Lpn>) {
         self.on_history(core, |history, mut drop| history.purge(pages, &mut drop));
     }
 
@@ -150,7 +149,7 @@ impl<T: Parts> Store<T> {
     ///
     /// # Errors
     /// If the instant is not remembered.
-    pub fn version_at(&self, lpn: u32, instant: u64) -> Result<Version, TooOld> {
+    pub fn version_at(&self, lpn: Lpn, instant: u64) -> Result<Version, TooOld> {
         let version = match &self.policies.versions {
             Some(versions) => versions.history.at(lpn, instant)?,
             None => Version::Current,
@@ -184,7 +183,7 @@ impl<T: Parts> Store<T> {
         for (lpn, version) in changed {
             let target = match version {
                 Version::Object(object) => object,
-                Version::Nothing | Version::Purged => NO_OBJECT,
+                Version::Nothing | Version::Purged => ObjectId::NONE,
                 Version::Current => continue,
             };
             if self.objects.get(lpn) == target {
@@ -192,7 +191,7 @@ impl<T: Parts> Store<T> {
             }
             count += 1;
             match target {
-                NO_OBJECT => {
+                ObjectId::NONE => {
                     self.forget(core, lpn);
                 }
                 object => self.refer(core, lpn, object),
@@ -213,8 +212,11 @@ impl<T: Parts> Store<T> {
 
     /// Units that old versions may take beside what the present needs now. Packed units count as the present's.
     pub fn room_of_history(&self, core: &CoreOf<T>) -> u64 {
-        let whole = |&o: &u32| self.objects.is_history(o) && !self.objects.is_packed(o);
-        let old = (0..self.objects.handles()).filter(whole).count() as u64;
+        let whole = |&o: &ObjectId| self.objects.is_history(o) && !self.objects.is_packed(o);
+        let old = (0..self.objects.handles())
+            .map(ObjectId)
+            .filter(whole)
+            .count() as u64;
         let live = self.units(core) - old - u64::from(self.tables());
         let reserve = self
             .policies
@@ -236,7 +238,9 @@ impl<T: Parts> Store<T> {
 
     /// Objects that old versions alone keep alive.
     pub fn historical_objects(&self) -> u64 {
-        let alive = (0..self.objects.handles()).filter(|&o| self.objects.is_history(o));
+        let alive = (0..self.objects.handles())
+            .map(ObjectId)
+            .filter(|&o| self.objects.is_history(o));
         alive.count() as u64
     }
 }

@@ -6,29 +6,30 @@
 
 use crate::map_cache::MapCache;
 use flashlore_content::Encoder;
-use flashlore_flash::{Cause, Completion, Flash, Owner, Ppn, Ready, Stream, Tag, Unit, When};
+use flashlore_flash::{
+    Cause, Completion, Flash, Lpn, ObjectId, Owner, Ppn, Ready, Stream, Tag, Unit, When,
+};
 
 use super::Store;
 use crate::content::parts::{CoreOf, Failure, PageOf, Parts};
 use crate::error::FtlError;
-use crate::mapping::objects::NO_OBJECT;
 use crate::policies::delta::Why;
 use crate::policies::delta::packs::Slot;
 
 impl<T: Parts> Store<T> {
     /// The flash pages that hold an object: that of its base, if it has one, and its own; without those in
     /// RAM, and one page once.
-    pub fn places(&self, object: u32) -> [Option<Ppn>; 2] {
+    pub fn places(&self, object: ObjectId) -> [Option<Ppn>; 2] {
         let own = self.place(object);
         let base = match self.objects.packed(object) {
-            Some((_, base)) if base != NO_OBJECT => self.place(base),
+            Some((_, base)) if base != ObjectId::NONE => self.place(base),
             _ => None,
         };
         [base, own.filter(|_| own != base)]
     }
 
     /// The flash page that holds an object, unless that is in RAM.
-    fn place(&self, object: u32) -> Option<Ppn> {
+    fn place(&self, object: ObjectId) -> Option<Ppn> {
         let ppn = match (self.objects.packed(object), &self.policies.delta) {
             (Some((pack, _)), Some(delta)) => delta.packs.at(pack),
             _ => self.objects.at(object),
@@ -37,7 +38,11 @@ impl<T: Parts> Store<T> {
     }
 
     /// What a packed object holds; nothing is counted.
-    pub fn decode(&mut self, core: &mut CoreOf<T>, object: u32) -> Result<PageOf<T>, Failure<T>> {
+    pub fn decode(
+        &mut self,
+        core: &mut CoreOf<T>,
+        object: ObjectId,
+    ) -> Result<PageOf<T>, Failure<T>> {
         let (Some((pack, base)), Some(delta)) = (self.objects.packed(object), &self.policies.delta)
         else {
             return core.content(self.objects.at(object));
@@ -53,13 +58,13 @@ impl<T: Parts> Store<T> {
             }
         };
         let base = match base {
-            NO_OBJECT => None,
+            ObjectId::NONE => None,
             // One step: a base has none itself.
             base => Some(self.decode(core, base)?),
         };
         let page = self.encoder.decode(base.as_ref(), &encoded);
         let at = self.place(object).unwrap_or(Ppn::NONE);
-        core.flash.prove(at, Owner::value(object), &page)?;
+        core.flash.prove(at, Owner::object(object), &page)?;
         Ok(page)
     }
 
@@ -67,7 +72,7 @@ impl<T: Parts> Store<T> {
     pub fn decode_or_lose(
         &mut self,
         core: &mut CoreOf<T>,
-        object: u32,
+        object: ObjectId,
     ) -> Result<PageOf<T>, Failure<T>> {
         match self.decode(core, object) {
             Err(FtlError::Device(error)) if T::Flash::is_loss(&error) => {
@@ -82,8 +87,8 @@ impl<T: Parts> Store<T> {
         &mut self,
         core: &mut CoreOf<T>,
         when: When,
-        object: u32,
-        lpn: u32,
+        object: ObjectId,
+        lpn: Lpn,
         why: Why,
     ) -> Result<(), Failure<T>> {
         if self.share_instead(core, object, lpn, why) {
@@ -111,12 +116,12 @@ impl<T: Parts> Store<T> {
         &mut self,
         core: &mut CoreOf<T>,
         when: When,
-        object: u32,
-        lpn: u32,
+        object: ObjectId,
+        lpn: Lpn,
     ) -> Result<Ppn, Failure<T>> {
         let page = self.decode_or_lose(core, object)?;
         let unit = Unit::New {
-            owner: Owner::value(object),
+            owner: Owner::object(object),
             page,
         };
         let Some(delta) = &mut self.policies.delta else {
@@ -131,7 +136,13 @@ impl<T: Parts> Store<T> {
     }
 
     /// With deduplication: if the value of a packed object is stored already, its logical page shares that.
-    pub fn share_instead(&mut self, core: &mut CoreOf<T>, object: u32, lpn: u32, why: Why) -> bool {
+    pub fn share_instead(
+        &mut self,
+        core: &mut CoreOf<T>,
+        object: ObjectId,
+        lpn: Lpn,
+        why: Why,
+    ) -> bool {
         if core.options().barriers {
             // A device that survives would have to remember it, and its contents here name values but roughly.
             return false;
@@ -155,7 +166,7 @@ impl<T: Parts> Store<T> {
     }
 
     /// A packed object has been programmed as a whole page.
-    pub fn merged(&mut self, core: &mut CoreOf<T>, object: u32, ppn: Ppn, why: Why) {
+    pub fn merged(&mut self, core: &mut CoreOf<T>, object: ObjectId, ppn: Ppn, why: Why) {
         core.counters.programs_merge += 1;
         if let Some(delta) = &mut self.policies.delta {
             delta.count_merge(why);
@@ -168,7 +179,7 @@ impl<T: Parts> Store<T> {
     }
 
     /// A packed object lies in a unit of its own from now on.
-    pub fn materialized(&mut self, core: &mut CoreOf<T>, object: u32, ppn: Ppn) {
+    pub fn materialized(&mut self, core: &mut CoreOf<T>, object: ObjectId, ppn: Ppn) {
         let pack = self.objects.pack_of_delta(object);
         if let Some(delta) = &mut self.policies.delta
             && let Some(pack) = pack.filter(|_| self.objects.references(object) > 0)
@@ -185,7 +196,7 @@ impl<T: Parts> Store<T> {
         &mut self,
         core: &mut CoreOf<T>,
         ready: Ready,
-        object: u32,
+        object: ObjectId,
         cause: Cause,
         tag: Tag,
     ) -> Result<[Option<Completion>; 2], Failure<T>> {
@@ -209,7 +220,7 @@ impl<T: Parts> Store<T> {
             .used()
             .flat_map(|(pack, _)| delta.packs.slots(pack));
         let is_cold = |slot: &&Slot| {
-            let live = slot.object != NO_OBJECT && self.objects.get(slot.lpn) == slot.object;
+            let live = slot.object != ObjectId::NONE && self.objects.get(slot.lpn) == slot.object;
             let is_delta = live && self.objects.is_delta(slot.object);
             is_delta && !delta.is_write_hot(slot.lpn) && self.is_to_merge(slot)
         };
@@ -222,7 +233,7 @@ impl<T: Parts> Store<T> {
     }
 
     /// The next page that the scan found cold and that is stored as a difference still, and its object.
-    pub fn next_cold(&mut self) -> Option<(u32, u32)> {
+    pub fn next_cold(&mut self) -> Option<(ObjectId, Lpn)> {
         let delta = self.policies.delta.as_mut()?;
         while let Some(&lpn) = delta.cold.front() {
             let object = self.objects.object_of(lpn);

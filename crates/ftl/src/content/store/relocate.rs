@@ -9,8 +9,8 @@
 
 use flashlore_content::Encoder;
 use flashlore_flash::{
-    BlockId, Cause, Completion, Flash, Owned, Owner, PlaneId, Ppn, Ready, Route, Stream, Tag, Time,
-    Unit, When,
+    BlockId, Cause, Completion, Flash, Lpn, ObjectId, Owned, Owner, PackId, PlaneId, Ppn, Ready,
+    Route, Stream, Tag, Time, Unit, When,
 };
 
 use super::{Store, note_removed};
@@ -19,7 +19,6 @@ use crate::content::read::later;
 use crate::core::relocate::Relocation;
 use crate::error::FtlError;
 use crate::map_cache::MapCache;
-use crate::mapping::objects::NO_OBJECT;
 use crate::policies::delta::packs::{Filler, Packs, Slot};
 use crate::policies::delta::{Delta, Why};
 
@@ -60,7 +59,7 @@ impl<T: Parts> Store<T> {
         &mut self,
         core: &mut CoreOf<T>,
         unit: Relocation,
-        pack: u32,
+        pack: PackId,
     ) -> Result<(), Failure<T>> {
         let page = match core.content(unit.from) {
             Err(FtlError::Device(error)) if T::Flash::is_loss(&error) => None,
@@ -71,7 +70,7 @@ impl<T: Parts> Store<T> {
         };
         let slots = delta.borrow_slots(pack);
         for (i, &slot) in slots.iter().enumerate() {
-            if slot.object == NO_OBJECT || !self.is_here(pack, slot.object) {
+            if slot.object == ObjectId::NONE || !self.is_here(pack, slot.object) {
                 continue;
             }
             let merges = self.is_to_merge(&slot);
@@ -100,7 +99,7 @@ impl<T: Parts> Store<T> {
     pub fn pack_densely(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<(), Failure<T>> {
         // One page is programmed before the values of the next have left it, and one is the host's. What is programmed
         // may hold live differences that came into RAM long ago, and what is emptied none: it needs room of its own.
-        let has_room = |store: &Self, core: &CoreOf<T>, pack: u32| {
+        let has_room = |store: &Self, core: &CoreOf<T>, pack: PackId| {
             let fits = |d: &Delta<EncodedOf<T>>| {
                 d.packs.fits_into(Filler::Gc, pack) || d.packs.live() < store.most_packs(core, d)
             };
@@ -139,7 +138,12 @@ impl<T: Parts> Store<T> {
     }
 
     /// Moves the values of a packed page into the page that collection fills.
-    fn empty_pack(&mut self, core: &mut CoreOf<T>, at: Time, pack: u32) -> Result<(), Failure<T>> {
+    fn empty_pack(
+        &mut self,
+        core: &mut CoreOf<T>,
+        at: Time,
+        pack: PackId,
+    ) -> Result<(), Failure<T>> {
         let Some(delta) = &mut self.policies.delta else {
             return Ok(());
         };
@@ -163,7 +167,7 @@ impl<T: Parts> Store<T> {
                 .delta
                 .as_ref()
                 .is_some_and(|d| d.packs.at(pack) == from);
-            if stays && slot.object != NO_OBJECT && self.is_here(pack, slot.object) {
+            if stays && slot.object != ObjectId::NONE && self.is_here(pack, slot.object) {
                 let value = self.encoder.unpack(&page, i);
                 self.move_packed(core, pack, slot, value);
             }
@@ -178,7 +182,7 @@ impl<T: Parts> Store<T> {
     pub(crate) fn is_to_merge(&self, slot: &Slot) -> bool {
         let alone = || {
             let base = self.objects.packed(slot.object).map(|(_, base)| base);
-            let base = base.filter(|&base| base != NO_OBJECT);
+            let base = base.filter(|&base| base != ObjectId::NONE);
             base.is_some_and(|b| self.objects.sole_dependent(b) == Some(slot.object))
         };
         let delta = self.policies.delta.as_ref();
@@ -186,7 +190,7 @@ impl<T: Parts> Store<T> {
     }
 
     /// Whether an object still lies in a packed page.
-    fn is_here(&self, pack: u32, object: u32) -> bool {
+    fn is_here(&self, pack: PackId, object: ObjectId) -> bool {
         let packed = self.objects.packed(object);
         self.objects.is_alive(object) && packed.is_some_and(|(at, _)| at == pack)
     }
@@ -196,7 +200,7 @@ impl<T: Parts> Store<T> {
         &mut self,
         core: &mut CoreOf<T>,
         unit: Relocation,
-        from: u32,
+        from: PackId,
         slot: Slot,
         value: EncodedOf<T>,
     ) -> Result<(), Failure<T>> {
@@ -219,7 +223,7 @@ impl<T: Parts> Store<T> {
     }
 
     /// Moves one value into the page that collection fills, where it fits.
-    fn move_packed(&mut self, core: &mut CoreOf<T>, from: u32, slot: Slot, value: EncodedOf<T>) {
+    fn move_packed(&mut self, core: &mut CoreOf<T>, from: PackId, slot: Slot, value: EncodedOf<T>) {
         let live = self.is_live_delta(slot.object);
         let Some(delta) = &mut self.policies.delta else {
             return;
@@ -281,8 +285,8 @@ impl<T: Parts> Store<T> {
         &mut self,
         core: &mut CoreOf<T>,
         unit: Relocation,
-        object: u32,
-        lpn: u32,
+        object: ObjectId,
+        lpn: Lpn,
     ) -> Result<bool, Failure<T>> {
         let own = core.geometry.plane_of_unit(unit.from);
         let target = core.target_stream(Stream::Gc);
@@ -310,7 +314,7 @@ impl<T: Parts> Store<T> {
             decoded => decoded?,
         };
         let new = Unit::New {
-            owner: Owner::value(object),
+            owner: Owner::object(object),
             page,
         };
         let plane = core.destination(own, target, unit.at)?;
@@ -328,7 +332,7 @@ impl<T: Parts> Store<T> {
         &mut self,
         core: &mut CoreOf<T>,
         unit: Relocation,
-        object: u32,
+        object: ObjectId,
     ) -> Result<Completion, Failure<T>> {
         let other = |ppn: &Ppn| *ppn != unit.from;
         let Some(ppn) = self.places(object).into_iter().flatten().find(other) else {

@@ -19,12 +19,11 @@
 //! Where all exported pages may be live at once (`FtlOptions::thin` is off), 2 says: exported instead of stored.
 //! `check_room` recounts this.
 
-use flashlore_flash::{Time, When};
+use flashlore_flash::{ObjectId, Time, When};
 
 use super::Store;
 use crate::content::parts::{CoreOf, EncodedOf, Failure, Parts};
 use crate::error::FtlError;
-use crate::mapping::objects::NO_OBJECT;
 use crate::policies::delta::packs::Slot;
 use crate::policies::delta::{Delta, Why};
 use crate::policies::history::Versions;
@@ -73,7 +72,7 @@ impl<T: Parts> Store<T> {
         let mut merged = Ok(true);
         for &Slot { object, lpn, .. } in &slots {
             // What one merge does to the objects of others may have changed this one.
-            let live = object != NO_OBJECT && self.objects.references(object) > 0;
+            let live = object != ObjectId::NONE && self.objects.references(object) > 0;
             let here = live && self.objects.pack_of_delta(object) == Some(pack);
             if here && let Err(error) = self.merge(core, When::now(at), object, lpn, Why::Room) {
                 merged = Err(error);

@@ -1,7 +1,7 @@
 //! Entries of the history are written to flash, and read for a rewind.
 
 use flashlore_content::Encoder;
-use flashlore_flash::{Cause, Ppn, Ready, Stream, Tag, Time, Unit, When};
+use flashlore_flash::{Cause, Lpn, Ppn, Ready, Stream, Tag, Time, Unit, When};
 
 use super::Store;
 use crate::content::parts::{CoreOf, Failure, Parts};
@@ -14,7 +14,7 @@ impl<T: Parts> Store<T> {
         &mut self,
         core: &mut CoreOf<T>,
         at: Time,
-        lpn: u32,
+        lpn: Lpn,
     ) -> Result<(), Failure<T>> {
         while let Some(versions) = &mut self.policies.versions
             && let Some(tier) = &versions.tier
@@ -43,7 +43,7 @@ impl<T: Parts> Store<T> {
         &mut self,
         core: &mut CoreOf<T>,
         at: Time,
-        lpn: u32,
+        lpn: Lpn,
         latest: u64,
     ) -> Result<(), Failure<T>> {
         self.make_room(core, at)?;

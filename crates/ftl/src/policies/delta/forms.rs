@@ -1,6 +1,7 @@
 //! The forms of a value in fewer bytes than a page.
 
 use flashlore_content::Sketch;
+use flashlore_flash::ObjectId;
 
 use super::similar::Base;
 
@@ -17,8 +18,8 @@ pub(crate) struct Forms<V> {
 /// A write in fewer bytes than a page.
 pub(crate) struct Encoding<V> {
     pub length: u16,
-    /// What it is a difference from, or [`NO_OBJECT`].
-    pub base: u32,
+    /// What it is a difference from, or [`ObjectId::NONE`].
+    pub base: ObjectId,
     /// Whether that resembles it, and is not its page's own.
     pub similar: bool,
     /// What it resembles others by, if it was sketched.

@@ -10,6 +10,7 @@
 //!
 //! Invariant: a count stops at 15.
 
+use flashlore_flash::Lpn;
 use flashlore_flash::hints::{on_large_pages, prefetch};
 
 use crate::segmented::{Segments, Use};
@@ -49,39 +50,39 @@ impl Heat {
 
     /// A page is written.
     #[inline(always)]
-    pub fn write(&mut self, lpn: u32) {
+    pub fn write(&mut self, lpn: Lpn) {
         self.touch(lpn);
-        let count = &mut self.counts[lpn as usize];
+        let count = &mut self.counts[lpn.index()];
         *count += u8::from(*count & MOST < MOST);
     }
 
     /// A page is read.
     #[inline(always)]
-    pub fn read(&mut self, lpn: u32) {
+    pub fn read(&mut self, lpn: Lpn) {
         self.touch(lpn);
-        let count = &mut self.counts[lpn as usize];
+        let count = &mut self.counts[lpn.index()];
         *count += u8::from(*count >> 4 < MOST) << 4;
     }
 
     #[inline(always)]
-    fn touch(&mut self, lpn: u32) {
+    fn touch(&mut self, lpn: Lpn) {
         self.counted = true;
         if let Some(segments) = &mut self.cached
             && let Use::Loaded(Some(cold)) = segments.touch(lpn)
         {
-            self.counts[cold as usize] = 0;
+            self.counts[cold.index()] = 0;
         }
     }
 
     /// Asks for the counts of a page.
     #[inline(always)]
-    pub fn prefetch(&self, lpn: u32) {
-        prefetch(&self.counts, lpn as usize);
+    pub fn prefetch(&self, lpn: Lpn) {
+        prefetch(&self.counts, lpn.index());
     }
 
     /// A page is forgotten.
-    pub fn forget(&mut self, lpn: u32) {
-        self.counts[lpn as usize] = 0;
+    pub fn forget(&mut self, lpn: Lpn) {
+        self.counts[lpn.index()] = 0;
         if let Some(segments) = &mut self.cached {
             segments.remove(lpn);
         }
@@ -89,14 +90,14 @@ impl Heat {
 
     /// Writes counted.
     #[inline(always)]
-    pub fn writes(&self, lpn: u32) -> u8 {
-        self.counts[lpn as usize] & MOST
+    pub fn writes(&self, lpn: Lpn) -> u8 {
+        self.counts[lpn.index()] & MOST
     }
 
     /// Reads counted.
     #[inline(always)]
-    pub fn reads(&self, lpn: u32) -> u8 {
-        self.counts[lpn as usize] >> 4
+    pub fn reads(&self, lpn: Lpn) -> u8 {
+        self.counts[lpn.index()] >> 4
     }
 
     /// All counts begin anew; whether anything was counted since they did so before.
@@ -122,12 +123,12 @@ mod tests {
     /// Two lists of pages, most recently used first, and their counts.
     #[derive(Default)]
     struct Naive {
-        lists: [Vec<(u32, u8, u8)>; 2],
+        lists: [Vec<(Lpn, u8, u8)>; 2],
     }
 
     impl Naive {
-        fn touch(&mut self, lpn: u32, entries: usize, protected: usize) -> &mut (u32, u8, u8) {
-            let place = |list: &[(u32, u8, u8)]| list.iter().position(|e| e.0 == lpn);
+        fn touch(&mut self, lpn: Lpn, entries: usize, protected: usize) -> &mut (Lpn, u8, u8) {
+            let place = |list: &[(Lpn, u8, u8)]| list.iter().position(|e| e.0 == lpn);
             let segment = if let Some(at) = place(&self.lists[0]) {
                 let entry = self.lists[0].remove(at);
                 let to = usize::from(protected > 0);
@@ -163,18 +164,18 @@ mod tests {
             let mut heat = Heat::new(12, options);
             let mut naive = Naive::default();
             for (lpn, write) in uses {
-                let entry = naive.touch(lpn, entries as usize, share.min(entries - 1) as usize);
+                let entry = naive.touch(Lpn(lpn), entries as usize, share.min(entries - 1) as usize);
                 if write {
-                    heat.write(lpn);
+                    heat.write(Lpn(lpn));
                     entry.1 = (entry.1 + 1).min(15);
                 } else {
-                    heat.read(lpn);
+                    heat.read(Lpn(lpn));
                     entry.2 = (entry.2 + 1).min(15);
                 }
                 for page in 0..12 {
                     let all = naive.lists.iter().flatten();
-                    let found = all.clone().find(|e| e.0 == page).map_or((0, 0), |e| (e.1, e.2));
-                    prop_assert_eq!((heat.writes(page), heat.reads(page)), found);
+                    let found = all.clone().find(|e| e.0 == Lpn(page)).map_or((0, 0), |e| (e.1, e.2));
+                    prop_assert_eq!((heat.writes(Lpn(page)), heat.reads(Lpn(page))), found);
                 }
             }
         }
@@ -188,12 +189,12 @@ mod tests {
         };
         let mut heat = Heat::new(2, all);
         for _ in 0..40 {
-            heat.write(1);
-            heat.read(1);
+            heat.write(Lpn(1));
+            heat.read(Lpn(1));
         }
-        assert_eq!((heat.writes(1), heat.reads(1)), (15, 15));
+        assert_eq!((heat.writes(Lpn(1)), heat.reads(Lpn(1))), (15, 15));
         assert!(heat.restart());
-        assert_eq!((heat.writes(1), heat.reads(0)), (0, 0));
+        assert_eq!((heat.writes(Lpn(1)), heat.reads(Lpn(0))), (0, 0));
         assert!(!heat.restart());
     }
 }

@@ -19,14 +19,14 @@ pub mod viability;
 use std::collections::VecDeque;
 
 use flashlore_content::Content;
-use flashlore_flash::{Owned, Owner, Ppn};
+use flashlore_flash::{Lpn, ObjectId, Owned, Owner, PackId, Ppn};
 
 use self::heat::{Heat, HeatOptions};
 use self::packs::{Packs, Slot};
 use self::similar::{Similar, SimilarCounters, SimilarOptions};
 use self::viability::{Viability, ViabilityOptions};
 use super::Policy;
-use crate::mapping::objects::{NO_OBJECT, Objects};
+use crate::mapping::objects::Objects;
 
 /// A count of writes or reads that is never reached: counts stop at 15.
 pub const NEVER: u8 = 16;
@@ -129,11 +129,11 @@ pub struct Delta<V> {
     /// Units, and packed pages with live values, that a recovery found beyond what there may be.
     pub found_beyond: (u64, u32),
     /// An object that is being merged: nobody else may.
-    pub(crate) busy: u32,
+    pub(crate) busy: ObjectId,
     /// Whether space is being made.
     pub(crate) evicting: bool,
     /// Pages that the last scan found cold.
-    pub(crate) cold: VecDeque<u32>,
+    pub(crate) cold: VecDeque<Lpn>,
     /// Room for a copy of slots.
     pub(crate) scratch: Vec<Slot>,
     /// Who finds bases that resemble a page.
@@ -142,7 +142,7 @@ pub struct Delta<V> {
 
 impl<V: Clone> Delta<V> {
     /// A copy of the slots of a packed page, to be given back.
-    pub(crate) fn borrow_slots(&mut self, pack: u32) -> Vec<Slot> {
+    pub(crate) fn borrow_slots(&mut self, pack: PackId) -> Vec<Slot> {
         let mut slots = std::mem::take(&mut self.scratch);
         slots.clear();
         slots.extend_from_slice(self.packs.slots(pack));
@@ -161,7 +161,7 @@ impl<V: Clone> Delta<V> {
             pinned: 0,
             most_packs,
             found_beyond: (0, 0),
-            busy: NO_OBJECT,
+            busy: ObjectId::NONE,
             evicting: false,
             cold: VecDeque::new(),
             scratch: Vec::new(),
@@ -175,31 +175,31 @@ impl<V: Clone> Delta<V> {
 
     /// Whether a page is written often.
     #[inline(always)]
-    pub fn is_write_hot(&self, lpn: u32) -> bool {
+    pub fn is_write_hot(&self, lpn: Lpn) -> bool {
         self.heat.writes(lpn) >= self.options.hot_writes
     }
 
     /// Whether it will be once it has been written once more.
-    pub(crate) fn is_write_hot_next(&self, lpn: u32) -> bool {
+    pub(crate) fn is_write_hot_next(&self, lpn: Lpn) -> bool {
         let writes = self.heat.writes(lpn) + 1;
         writes.min(NEVER - 1) >= self.options.hot_writes
     }
 
     /// Whether a page is read often.
     #[inline(always)]
-    pub fn is_read_hot(&self, lpn: u32) -> bool {
+    pub fn is_read_hot(&self, lpn: Lpn) -> bool {
         self.heat.reads(lpn) >= self.options.hot_reads
     }
 
     /// Whether a page may be stored as a difference, if there is anything to differ from.
-    pub(crate) fn may_differ(&self, lpn: u32) -> bool {
+    pub(crate) fn may_differ(&self, lpn: Lpn) -> bool {
         self.options.deltas && self.most_packs > 0 && !self.is_read_hot(lpn)
     }
 
     /// Whether a difference is to be materialized when collection meets it. `alone` says that it alone keeps its
     /// base: where bases are chosen by similarity, a page that is not written often has a difference all the same,
     /// and making it whole gains nothing unless the base goes with it.
-    pub(crate) fn is_to_merge(&self, lpn: u32, alone: impl FnOnce() -> bool) -> bool {
+    pub(crate) fn is_to_merge(&self, lpn: Lpn, alone: impl FnOnce() -> bool) -> bool {
         let is_cold = || !self.is_write_hot(lpn) && (self.similar.is_none() || alone());
         self.is_read_hot(lpn) || is_cold()
     }
@@ -217,7 +217,7 @@ impl<V: Clone> Delta<V> {
 
 impl<C: Content, V: Clone> Policy<C> for Delta<V> {
     #[inline(always)]
-    fn on_read(&mut self, lpn: u32) {
+    fn on_read(&mut self, lpn: Lpn) {
         self.heat.read(lpn);
     }
 
@@ -228,12 +228,12 @@ impl<C: Content, V: Clone> Policy<C> for Delta<V> {
         }
     }
 
-    fn on_trim(&mut self, lpn: u32) {
+    fn on_trim(&mut self, lpn: Lpn) {
         self.heat.forget(lpn);
     }
 
     #[inline(always)]
-    fn on_death(&mut self, _: &mut Objects<C>, object: u32) {
+    fn on_death(&mut self, _: &mut Objects<C>, object: ObjectId) {
         if let Some(similar) = &mut self.similar {
             similar.index.remove(object);
         }
@@ -251,12 +251,12 @@ impl<C: Content, V: Clone> Policy<C> for Delta<V> {
         packs.map(|(pack, _)| Owner::pack(pack)).collect()
     }
 
-    fn check(&self, objects: &Objects<C>, alive: &[u32]) -> Result<(), String> {
-        let is_live = |o: u32| objects.references(o) > 0 && objects.is_delta(o);
+    fn check(&self, objects: &Objects<C>, alive: &[ObjectId]) -> Result<(), String> {
+        let is_live = |o: ObjectId| objects.references(o) > 0 && objects.is_delta(o);
         self.packs
-            .check(|object| object != NO_OBJECT && is_live(object))?;
+            .check(|object| object != ObjectId::NONE && is_live(object))?;
         if let Some(similar) = &self.similar {
-            let is_base = |o: u32| objects.is_alive(o) && !objects.is_delta(o);
+            let is_base = |o: ObjectId| objects.is_alive(o) && !objects.is_delta(o);
             similar.index.check(is_base)?;
         }
         let packed = alive.iter().filter(|&&o| objects.is_packed(o));
@@ -277,7 +277,7 @@ impl<C: Content, V: Clone> Policy<C> for Delta<V> {
         }
         let slots = self.packs.used();
         let slots = slots.flat_map(|(pack, _)| self.packs.slots(pack));
-        let named = slots.filter(|slot| slot.object != NO_OBJECT).count();
+        let named = slots.filter(|slot| slot.object != ObjectId::NONE).count();
         match named == self.packed as usize {
             true => Ok(()),
             false => Err(format!(

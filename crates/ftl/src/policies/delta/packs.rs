@@ -16,11 +16,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use flashlore_flash::Ppn;
 use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::hints::prefetch;
-
-use crate::mapping::objects::NO_OBJECT;
+use flashlore_flash::{Lpn, ObjectId, PackId, Ppn};
 
 /// Bytes in front of the directory: number of slots, and two unused.
 pub const HEADER_BYTES: u32 = 4;
@@ -41,10 +39,10 @@ pub enum Filler {
 /// Where an encoded value lies in its page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// The object, [`NO_OBJECT`] once nobody refers to it here.
-    pub object: u32,
+    /// The object, [`ObjectId::NONE`] once nobody refers to it here.
+    pub object: ObjectId,
     /// The logical page it was written for.
-    pub lpn: u32,
+    pub lpn: Lpn,
     /// Bytes of the encoded value.
     pub length: u16,
 }
@@ -89,7 +87,7 @@ impl Default for Pack {
 /// A page being filled.
 #[derive(Debug, Clone)]
 struct Filling<E> {
-    pack: u32,
+    pack: PackId,
     values: Vec<E>,
 }
 
@@ -120,7 +118,7 @@ pub enum Removed<E> {
 #[derive(Debug, Clone)]
 pub struct Packs<E> {
     packs: Vec<Pack>,
-    free: u32,
+    free: PackId,
     /// Pages on flash, and those of them with live slots.
     on_flash: u32,
     live: u32,
@@ -147,7 +145,7 @@ impl<E: Clone> Default for Packs<E> {
     fn default() -> Self {
         Packs {
             packs: Vec::new(),
-            free: NO_OBJECT,
+            free: PackId::NONE,
             on_flash: 0,
             live: 0,
             line: Line::default(),
@@ -162,19 +160,19 @@ impl<E: Clone> Default for Packs<E> {
 impl<E: Clone> Packs<E> {
     /// Packed pages under their numbers, some of which may be free; `is_live` says whether a logical page refers
     /// to an object and that is a difference.
-    pub fn restore(found: Vec<Option<RestoredPack>>, is_live: impl Fn(u32) -> bool) -> Self {
+    pub fn restore(found: Vec<Option<RestoredPack>>, is_live: impl Fn(ObjectId) -> bool) -> Self {
         let mut packs = Packs::default();
         for restored in found {
-            let number = packs.packs.len() as u32;
+            let pack = PackId(packs.packs.len() as u32);
             let Some(RestoredPack { location, slots }) = restored else {
                 packs.packs.push(Pack {
-                    location: Ppn(packs.free),
+                    location: Ppn(packs.free.0),
                     ..Pack::default()
                 });
-                packs.free = number;
+                packs.free = pack;
                 continue;
             };
-            let named = slots.iter().filter(|slot| slot.object != NO_OBJECT);
+            let named = slots.iter().filter(|slot| slot.object != ObjectId::NONE);
             let live = named.clone().filter(|slot| is_live(slot.object)).count();
             packs.packs.push(Pack {
                 location,
@@ -187,16 +185,16 @@ impl<E: Clone> Packs<E> {
             });
             packs.on_flash += 1;
             packs.live += u32::from(live > 0);
-            packs.line.append(number);
+            packs.line.append(pack);
         }
         packs
     }
 
     /// A value that a recovery found and that is in no page on flash; answers its page, which waits to be
     /// programmed.
-    pub fn restore_in_ram(&mut self, slot: Slot, live: bool, value: E) -> u32 {
+    pub fn restore_in_ram(&mut self, slot: Slot, live: bool, value: E) -> PackId {
         let fits = |filling: &Filling<E>| {
-            let used = u32::from(self.packs[filling.pack as usize].written_bytes);
+            let used = u32::from(self.packs[filling.pack.index()].written_bytes);
             HEADER_BYTES + used + u32::from(slot.bytes()) <= UNIT_BYTES
         };
         if !self.waiting.back().is_some_and(fits) {
@@ -210,7 +208,7 @@ impl<E: Clone> Packs<E> {
             unreachable!("one was added")
         };
         filling.values.push(value);
-        let record = &mut self.packs[filling.pack as usize];
+        let record = &mut self.packs[filling.pack.index()];
         record.written_bytes += slot.bytes();
         record.named_bytes += slot.bytes();
         record.live_slots += u16::from(live);
@@ -256,13 +254,13 @@ impl<E: Clone> Packs<E> {
 
     /// Whether a value of so many bytes fits into the page being filled, in which the object `leaving`
     /// has its slot no longer.
-    pub fn fits(&self, filler: Filler, length: u16, leaving: Option<u32>) -> bool {
+    pub fn fits(&self, filler: Filler, length: u16, leaving: Option<ObjectId>) -> bool {
         match &self.filling[filler as usize] {
             None => true,
             Some(filling) => {
                 let slot = leaving.and_then(|object| self.slot_of(filling.pack, object));
                 let freed = slot.map_or(0, |(_, slot)| slot.bytes());
-                let used = u32::from(self.packs[filling.pack as usize].written_bytes - freed);
+                let used = u32::from(self.packs[filling.pack.index()].written_bytes - freed);
                 HEADER_BYTES + used + u32::from(length) + SLOT_BYTES <= UNIT_BYTES
             }
         }
@@ -270,7 +268,7 @@ impl<E: Clone> Packs<E> {
 
     /// Adds a value to the page being filled, where it fits, as soon as an object that is leaving has
     /// left; answers the page.
-    pub fn push(&mut self, filler: Filler, slot: Slot, live: bool, value: E) -> u32 {
+    pub fn push(&mut self, filler: Filler, slot: Slot, live: bool, value: E) -> PackId {
         let pack = match &self.filling[filler as usize] {
             Some(filling) => filling.pack,
             None => {
@@ -282,7 +280,7 @@ impl<E: Clone> Packs<E> {
                 pack
             }
         };
-        let record = &mut self.packs[pack as usize];
+        let record = &mut self.packs[pack.index()];
         record.written_bytes += slot.bytes();
         record.named_bytes += slot.bytes();
         record.live_slots += u16::from(live);
@@ -293,23 +291,23 @@ impl<E: Clone> Packs<E> {
         pack
     }
 
-    fn allocate(&mut self) -> u32 {
-        if self.free == NO_OBJECT {
-            self.free = self.packs.len() as u32;
+    fn allocate(&mut self) -> PackId {
+        if self.free == PackId::NONE {
+            self.free = PackId(self.packs.len() as u32);
             self.packs.push(Pack {
-                location: Ppn(NO_OBJECT),
+                location: Ppn(PackId::NONE.0),
                 ..Pack::default()
             });
         }
         let pack = self.free;
-        let record = &mut self.packs[pack as usize];
-        self.free = std::mem::replace(&mut record.location, Ppn::NONE).0;
+        let record = &mut self.packs[pack.index()];
+        self.free = PackId(std::mem::replace(&mut record.location, Ppn::NONE).0);
         record.slots = self.spare.pop().unwrap_or_default();
         pack
     }
 
     /// The page being filled and its values, if there are any.
-    pub fn full(&self, filler: Filler) -> Option<(u32, &[E])> {
+    pub fn full(&self, filler: Filler) -> Option<(PackId, &[E])> {
         let filling = self.filling[filler as usize].as_ref()?;
         (!filling.values.is_empty()).then_some((filling.pack, &filling.values))
     }
@@ -319,7 +317,7 @@ impl<E: Clone> Packs<E> {
         let Some(Filling { pack, .. }) = self.filling[filler as usize].take() else {
             return;
         };
-        let record = &mut self.packs[pack as usize];
+        let record = &mut self.packs[pack.index()];
         record.location = ppn;
         record.number = self.line.append(pack);
         record.in_line = true;
@@ -336,8 +334,8 @@ impl<E: Clone> Packs<E> {
     }
 
     /// A logical page refers to a difference packed here, to which none did.
-    pub fn gain_live(&mut self, pack: u32) {
-        let record = &mut self.packs[pack as usize];
+    pub fn gain_live(&mut self, pack: PackId) {
+        let record = &mut self.packs[pack.index()];
         record.live_slots += 1;
         if record.live_slots > 1 || record.location == Ppn::NONE {
             return;
@@ -349,50 +347,50 @@ impl<E: Clone> Packs<E> {
     }
 
     /// No logical page refers any more to a difference packed here.
-    pub fn lose_live(&mut self, pack: u32) {
-        let record = &mut self.packs[pack as usize];
+    pub fn lose_live(&mut self, pack: PackId) {
+        let record = &mut self.packs[pack.index()];
         record.live_slots -= 1;
         self.live -= u32::from(record.live_slots == 0 && record.location != Ppn::NONE);
     }
 
     /// A page lies elsewhere from now on.
-    pub fn relocate(&mut self, pack: u32, ppn: Ppn) {
-        self.packs[pack as usize].location = ppn;
+    pub fn relocate(&mut self, pack: PackId, ppn: Ppn) {
+        self.packs[pack.index()].location = ppn;
     }
 
     /// Where a page lies, [`Ppn::NONE`] while it is being filled.
-    pub fn at(&self, pack: u32) -> Ppn {
-        self.packs[pack as usize].location
+    pub fn at(&self, pack: PackId) -> Ppn {
+        self.packs[pack.index()].location
     }
 
     /// The slots of a page, dead ones too.
-    pub fn slots(&self, pack: u32) -> &[Slot] {
-        &self.packs[pack as usize].slots
+    pub fn slots(&self, pack: PackId) -> &[Slot] {
+        &self.packs[pack.index()].slots
     }
 
     /// Asks for the record of a page.
     #[inline(always)]
-    pub fn prefetch(&self, pack: u32) {
-        prefetch(&self.packs, pack as usize);
+    pub fn prefetch(&self, pack: PackId) {
+        prefetch(&self.packs, pack.index());
     }
 
     /// Asks for its slots, once that is near.
     #[inline(always)]
-    pub fn prefetch_slots(&self, pack: u32) {
-        if let Some(record) = self.packs.get(pack as usize) {
+    pub fn prefetch_slots(&self, pack: PackId) {
+        if let Some(record) = self.packs.get(pack.index()) {
             prefetch(&record.slots, 0);
         }
     }
 
     /// The slot of an object in its page, and what it says.
-    pub fn slot_of(&self, pack: u32, object: u32) -> Option<(usize, Slot)> {
-        let slots = self.packs[pack as usize].slots.iter().enumerate();
+    pub fn slot_of(&self, pack: PackId, object: ObjectId) -> Option<(usize, Slot)> {
+        let slots = self.packs[pack.index()].slots.iter().enumerate();
         let mut found = slots.filter(|(_, slot)| slot.object == object);
         found.next().map(|(i, slot)| (i, *slot))
     }
 
     /// A value of a page that is still being filled.
-    pub fn in_ram(&self, pack: u32, slot: usize) -> Option<&E> {
+    pub fn in_ram(&self, pack: PackId, slot: usize) -> Option<&E> {
         let filling = self.in_ram_pages().find(|f| f.pack == pack)?;
         filling.values.get(slot)
     }
@@ -403,23 +401,23 @@ impl<E: Clone> Packs<E> {
     }
 
     /// Bytes of all slots of a page, dead ones too, with their entries in the directory.
-    pub fn written_bytes(&self, pack: u32) -> u16 {
-        self.packs[pack as usize].written_bytes
+    pub fn written_bytes(&self, pack: PackId) -> u16 {
+        self.packs[pack.index()].written_bytes
     }
 
     /// Bytes of the unit of a page on flash that nobody refers to.
-    pub fn dead_bytes(&self, pack: u32) -> u32 {
-        let record = &self.packs[pack as usize];
+    pub fn dead_bytes(&self, pack: PackId) -> u32 {
+        let record = &self.packs[pack.index()];
         u32::from(record.written_bytes - record.named_bytes)
     }
 
     /// An object is not packed in this page any more; it is not live.
-    pub fn remove(&mut self, pack: u32, object: u32) -> Removed<E> {
+    pub fn remove(&mut self, pack: PackId, object: ObjectId) -> Removed<E> {
         let Some((i, slot)) = self.slot_of(pack, object) else {
             unreachable!("a packed object has a slot in its page")
         };
         let before = self.dead_bytes(pack);
-        let record = &mut self.packs[pack as usize];
+        let record = &mut self.packs[pack.index()];
         record.named_bytes -= slot.bytes();
         let ppn = record.location;
         let mut fillings = self.filling.iter_mut().flatten().chain(&mut self.waiting);
@@ -428,7 +426,7 @@ impl<E: Clone> Packs<E> {
             record.slots.remove(i);
             return Removed::FromRam(filling.values.remove(i));
         }
-        record.slots[i].object = NO_OBJECT;
+        record.slots[i].object = ObjectId::NONE;
         if record.named_bytes > 0 {
             let after = before + u32::from(slot.bytes());
             return Removed::Slack { ppn, before, after };
@@ -437,24 +435,24 @@ impl<E: Clone> Packs<E> {
         Removed::Page { ppn, before }
     }
 
-    fn free(&mut self, pack: u32) {
+    fn free(&mut self, pack: PackId) {
         self.give_back(pack);
         self.on_flash -= 1;
     }
 
-    fn give_back(&mut self, pack: u32) {
-        let record = &mut self.packs[pack as usize];
+    fn give_back(&mut self, pack: PackId) {
+        let record = &mut self.packs[pack.index()];
         *record = Pack::default();
-        record.location = Ppn(self.free);
+        record.location = Ppn(self.free.0);
         self.free = pack;
     }
 
     /// The page on flash with live slots that was filled longest ago. What stands before it in line leaves that.
-    pub fn oldest_live(&mut self) -> Option<u32> {
+    pub fn oldest_live(&mut self) -> Option<PackId> {
         loop {
             let turn = self.line.foremost()?;
             let current = is_current(&self.packs, turn);
-            let record = &mut self.packs[turn.0 as usize];
+            let record = &mut self.packs[turn.0.index()];
             if current && record.live_slots > 0 {
                 return Some(turn.0);
             }
@@ -466,35 +464,39 @@ impl<E: Clone> Packs<E> {
     }
 
     /// Whether all that is named of a page fits into one that is being filled.
-    pub fn fits_into(&self, filler: Filler, pack: u32) -> bool {
-        self.fits(filler, self.packs[pack as usize].named_bytes, None)
+    pub fn fits_into(&self, filler: Filler, pack: PackId) -> bool {
+        self.fits(filler, self.packs[pack.index()].named_bytes, None)
     }
 
     /// Of the next few pages on flash with live slots the one with the fewest named bytes, if two like it share one
     /// page: packed anew, what it holds is never alone in a page that would be asked for again.
-    pub fn emptiest(&mut self) -> Option<u32> {
+    pub fn emptiest(&mut self) -> Option<PackId> {
         let count = self.numbers();
-        let looks = (0..count.min(LOOKS)).map(|i| (self.next_look + i) % count);
-        let record = |pack: u32| &self.packs[pack as usize];
-        let on_flash = |&pack: &u32| record(pack).live_slots > 0 && record(pack).location.is_some();
+        let looks = (0..count.min(LOOKS)).map(|i| PackId((self.next_look + i) % count));
+        let record = |pack: PackId| &self.packs[pack.index()];
+        let on_flash =
+            |&pack: &PackId| record(pack).live_slots > 0 && record(pack).location.is_some();
         let emptiest = looks
             .filter(on_flash)
             .min_by_key(|&pack| record(pack).named_bytes);
         let half =
-            |&pack: &u32| 2 * u32::from(record(pack).named_bytes) <= UNIT_BYTES - HEADER_BYTES;
+            |&pack: &PackId| 2 * u32::from(record(pack).named_bytes) <= UNIT_BYTES - HEADER_BYTES;
         let found = emptiest.filter(half);
         self.next_look = (self.next_look + LOOKS.min(count)) % count.max(1);
         found
     }
 
     /// Pages that hold anything, those in RAM too, and whether they are on flash.
-    pub fn used(&self) -> impl Iterator<Item = (u32, bool)> + '_ {
+    pub fn used(&self) -> impl Iterator<Item = (PackId, bool)> + '_ {
         let records = self.packs.iter().enumerate();
         let used = records.filter(|(_, record)| !record.slots.is_empty());
-        used.map(|(pack, _)| (pack as u32, !self.is_filling(pack as u32)))
+        used.map(|(pack, _)| {
+            let pack = PackId(pack as u32);
+            (pack, !self.is_filling(pack))
+        })
     }
 
-    fn is_filling(&self, pack: u32) -> bool {
+    fn is_filling(&self, pack: PackId) -> bool {
         self.in_ram_pages().any(|f| f.pack == pack)
     }
 
@@ -503,11 +505,11 @@ impl<E: Clone> Packs<E> {
     ///
     /// # Errors
     /// A sentence that says what does not hold.
-    pub fn check(&self, is_live: impl Fn(u32) -> bool) -> Result<(), String> {
+    pub fn check(&self, is_live: impl Fn(ObjectId) -> bool) -> Result<(), String> {
         let (mut on_flash, mut live) = (0, 0);
         for (pack, filled) in self.used() {
-            let record = &self.packs[pack as usize];
-            let named = record.slots.iter().filter(|s| s.object != NO_OBJECT);
+            let record = &self.packs[pack.index()];
+            let named = record.slots.iter().filter(|s| s.object != ObjectId::NONE);
             let bytes: u16 = named.clone().map(Slot::bytes).sum();
             let written: u16 = record.slots.iter().map(Slot::bytes).sum();
             let noted = (record.named_bytes, record.written_bytes);
@@ -532,7 +534,7 @@ impl<E: Clone> Packs<E> {
             live += u32::from(filled && counted > 0);
         }
         for filling in self.in_ram_pages() {
-            let slots = self.packs[filling.pack as usize].slots.len();
+            let slots = self.packs[filling.pack.index()].slots.len();
             if slots != filling.values.len() {
                 return Err(format!(
                     "packed page {} in RAM has {slots} slots and {} values",
@@ -561,7 +563,7 @@ impl<E: Clone> Packs<E> {
 }
 
 /// A page and its number.
-type Turn = (u32, u32);
+type Turn = (PackId, u32);
 
 /// Pages on flash in the order in which they were filled: to be merged when there are too many. Some are given
 /// up by now. A page without live slots leaves the line when its turn comes, and comes back to its place
@@ -572,14 +574,14 @@ type Turn = (u32, u32);
 struct Line {
     first: VecDeque<Turn>,
     /// Those that came back: number and page.
-    back: BinaryHeap<Reverse<(u64, u32)>>,
+    back: BinaryHeap<Reverse<(u64, PackId)>>,
     /// How many pages were ever filled. Numbers are the lower half of it.
     next: u64,
 }
 
 impl Line {
     /// The page filled last goes to the end; answers its number.
-    fn append(&mut self, pack: u32) -> u32 {
+    fn append(&mut self, pack: PackId) -> u32 {
         let number = self.next as u32;
         self.first.push_back((pack, number));
         self.next += 1;
@@ -587,7 +589,7 @@ impl Line {
     }
 
     /// A page that has left comes back.
-    fn bring_back(&mut self, pack: u32, number: u32) {
+    fn bring_back(&mut self, pack: PackId, number: u32) {
         let ago = (self.next as u32).wrapping_sub(number);
         let filled = self.next - u64::from(ago);
         self.back.push(Reverse((filled, pack)));
@@ -607,7 +609,7 @@ impl Line {
 
     fn heap_bytes(&self) -> usize {
         self.first.capacity() * size_of::<Turn>()
-            + self.back.capacity() * size_of::<Reverse<(u64, u32)>>()
+            + self.back.capacity() * size_of::<Reverse<(u64, PackId)>>()
     }
 }
 
@@ -619,6 +621,6 @@ const SPARE_TURNS: usize = 1024;
 
 /// Whether a page is still what it was when it got this turn.
 fn is_current(packs: &[Pack], (pack, number): Turn) -> bool {
-    let record = &packs[pack as usize];
+    let record = &packs[pack.index()];
     record.number == number && record.named_bytes > 0 && record.location.is_some()
 }

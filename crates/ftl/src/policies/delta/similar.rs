@@ -10,6 +10,7 @@
 //! that is still possible at the commit is kept.
 
 use flashlore_content::SimilarIndex;
+use flashlore_flash::{Lpn, ObjectId};
 
 use super::Delta;
 
@@ -39,10 +40,10 @@ pub struct SimilarCounters {
 #[derive(Debug, Clone)]
 pub struct Similar {
     /// Objects by sketch.
-    pub index: SimilarIndex,
+    pub index: SimilarIndex<ObjectId>,
     pub(crate) options: SimilarOptions,
     /// The page for which a base was chosen last, and that.
-    pub(crate) chosen: Option<(u32, u32)>,
+    pub(crate) chosen: Option<(Lpn, ObjectId)>,
     /// Counts since the start or the end of warm-up.
     pub counters: SimilarCounters,
 }
@@ -63,13 +64,13 @@ impl Similar {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Base {
     /// From what its page holds, or is a difference from.
-    Own(u32),
+    Own(ObjectId),
     /// From what resembles it.
-    Similar(u32),
+    Similar(ObjectId),
 }
 
 impl Base {
-    pub fn object(self) -> u32 {
+    pub fn object(self) -> ObjectId {
         match self {
             Base::Own(object) | Base::Similar(object) => object,
         }

@@ -18,7 +18,7 @@ pub mod tier;
 
 use flashlore_content::Content;
 use flashlore_content::history::{History, HistoryOptions};
-use flashlore_flash::{Owned, Owner, Ppn};
+use flashlore_flash::{Lpn, ObjectId, Owned, Owner, Ppn};
 
 use self::tier::Tier;
 use super::Policy;
@@ -95,7 +95,7 @@ pub struct Versions {
     /// Whether changes are recorded: not while a device is prepared.
     recording: bool,
     /// Objects given up that have not been released.
-    pub(crate) dropped: Vec<u32>,
+    pub(crate) dropped: Vec<ObjectId>,
     /// Times that do not count towards the least window: their last stamps, and how long they were; oldest first.
     unproven: Vec<(u64, u64)>,
 }
@@ -174,7 +174,7 @@ impl Versions {
 
     /// A page does not refer to an object, or to none, any more.
     #[inline(always)]
-    pub(crate) fn record(&mut self, lpn: u32, object: u32) {
+    pub(crate) fn record(&mut self, lpn: Lpn, object: ObjectId) {
         self.counters.recorded += 1;
         self.history.record(lpn, object, self.now);
     }
@@ -270,7 +270,7 @@ impl<C: Content> Policy<C> for Versions {
         self.tier.iter().flat_map(Tier::owners).collect()
     }
 
-    fn check(&self, _: &Objects<C>, _: &[u32]) -> Result<(), String> {
+    fn check(&self, _: &Objects<C>, _: &[ObjectId]) -> Result<(), String> {
         self.history.check()
     }
 

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use flashlore_content::history::{History, PAPER_ENTRY_BYTES};
 use flashlore_flash::geometry::UNIT_BYTES;
-use flashlore_flash::{Owner, Ppn};
+use flashlore_flash::{Owner, Ppn, TableId};
 
 /// Entries of a table.
 pub const TABLE_ENTRIES: u32 = UNIT_BYTES / PAPER_ENTRY_BYTES as u32;
@@ -68,19 +68,19 @@ impl Tier {
     /// The owners of the tables.
     pub(crate) fn owners(&self) -> impl Iterator<Item = Owner> {
         let first = self.first;
-        (0..self.len()).map(move |i| Owner::table((first + i) % RING))
+        (0..self.len()).map(move |i| Owner::table(TableId((first + i) % RING)))
     }
 
-    fn position(&self, table: u32) -> usize {
-        ((table + RING - self.first) % RING) as usize
+    fn position(&self, table: TableId) -> usize {
+        ((table.0 + RING - self.first) % RING) as usize
     }
 
-    pub(crate) fn location(&self, table: u32) -> Option<Ppn> {
+    pub(crate) fn location(&self, table: TableId) -> Option<Ppn> {
         let table = self.tables.get(self.position(table));
         table.map(|table| table.location)
     }
 
-    pub(crate) fn relocate(&mut self, table: u32, to: Ppn) {
+    pub(crate) fn relocate(&mut self, table: TableId, to: Ppn) {
         let position = self.position(table);
         self.tables[position].location = to;
     }
@@ -104,7 +104,7 @@ impl Tier {
 
     /// The owner of the next table.
     pub(crate) fn next_owner(&self) -> Owner {
-        Owner::table((self.first + self.len()) % RING)
+        Owner::table(TableId((self.first + self.len()) % RING))
     }
 
     /// A table is programmed; its last entry has this stamp.

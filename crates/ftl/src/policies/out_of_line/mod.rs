@@ -15,6 +15,7 @@
 //! Invariants: every object to be hashed is in the queue or is being read; a handle is in the queue
 //! at most once, with its bit set; what stands in the queue may be dead or hashed by now.
 
+use flashlore_flash::{Lpn, ObjectId};
 use std::collections::VecDeque;
 
 use flashlore_content::Content;
@@ -37,13 +38,13 @@ pub enum Scanned {
 /// already when it was used again keeps that place.
 #[derive(Debug, Clone)]
 pub struct Scan<C> {
-    queue: VecDeque<u32>,
+    queue: VecDeque<ObjectId>,
     /// By handle: whether it is in the queue.
     queued: Vec<u64>,
     /// By handle: the logical page of an object that is to be hashed.
-    referrers: Vec<u32>,
+    referrers: Vec<Lpn>,
     /// The object being read and hashed, and what it held.
-    pub(crate) reading: Option<(u32, C)>,
+    pub(crate) reading: Option<(ObjectId, C)>,
 }
 
 impl<C: Content> Scan<C> {
@@ -52,7 +53,7 @@ impl<C: Content> Scan<C> {
         Scan {
             queue: VecDeque::with_capacity(most as usize),
             queued: vec![0; (most as usize).div_ceil(64)],
-            referrers: vec![0; most as usize],
+            referrers: vec![Lpn(0); most as usize],
             reading: None,
         }
     }
@@ -63,9 +64,9 @@ impl<C: Content> Scan<C> {
     }
 
     /// An object is to be hashed, to which this logical page refers.
-    fn push(&mut self, object: u32, lpn: u32) {
-        self.referrers[object as usize] = lpn;
-        let (word, bit) = (object as usize / 64, 1 << (object % 64));
+    fn push(&mut self, object: ObjectId, lpn: Lpn) {
+        self.referrers[object.index()] = lpn;
+        let (word, bit) = (object.index() / 64, 1 << (object.0 % 64));
         if self.queued[word] & bit == 0 {
             self.queued[word] |= bit;
             self.queue.push_back(object);
@@ -73,7 +74,7 @@ impl<C: Content> Scan<C> {
     }
 
     /// The next object to be hashed; those before it that need not be any more are dropped.
-    pub(crate) fn next(&mut self, objects: &Objects<C>) -> Option<u32> {
+    pub(crate) fn next(&mut self, objects: &Objects<C>) -> Option<ObjectId> {
         while let Some(&object) = self.queue.front() {
             if objects.is_unhashed(object) {
                 return Some(object);
@@ -85,18 +86,18 @@ impl<C: Content> Scan<C> {
 
     pub(crate) fn pop(&mut self) {
         if let Some(object) = self.queue.pop_front() {
-            self.queued[object as usize / 64] &= !(1 << (object % 64));
+            self.queued[object.index() / 64] &= !(1 << (object.0 % 64));
         }
     }
 
     /// The logical page of an object that is to be hashed still.
-    pub(crate) fn referrer(&self, objects: &Objects<C>, object: u32) -> Option<u32> {
-        let page = self.referrers[object as usize];
+    pub(crate) fn referrer(&self, objects: &Objects<C>, object: ObjectId) -> Option<Lpn> {
+        let page = self.referrers[object.index()];
         objects.is_unhashed(object).then_some(page)
     }
 
-    fn is_queued(&self, object: u32) -> bool {
-        self.queued[object as usize / 64] >> (object % 64) & 1 == 1
+    fn is_queued(&self, object: ObjectId) -> bool {
+        self.queued[object.index() / 64] >> (object.0 % 64) & 1 == 1
     }
 }
 
@@ -116,7 +117,7 @@ impl<C: Content> Policy<C> for Scan<C> {
         }
     }
 
-    fn check(&self, objects: &Objects<C>, alive: &[u32]) -> Result<(), String> {
+    fn check(&self, objects: &Objects<C>, alive: &[ObjectId]) -> Result<(), String> {
         let bits: u32 = self.queued.iter().map(|word| word.count_ones()).sum();
         if bits as usize != self.queue.len() || !self.queue.iter().all(|&o| self.is_queued(o)) {
             return Err(format!(

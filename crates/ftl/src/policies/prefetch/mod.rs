@@ -15,12 +15,10 @@
 //! Invariant: a home is that of the object which has the handle now; it counts while the page refers to it.
 
 use flashlore_content::Content;
+use flashlore_flash::{Lpn, ObjectId};
 
 use super::{How, Policy, Served};
 use crate::mapping::objects::Objects;
-
-/// No logical page.
-const NONE: u32 = u32::MAX;
 
 /// What prefetching did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,7 +35,7 @@ pub struct Prefetch {
     /// Pages behind a hit that are looked at.
     pub(crate) degree: u32,
     /// By object: the logical page it was stored for, if it was hashed.
-    homes: Vec<u32>,
+    homes: Vec<Lpn>,
     /// Counts since the start or the end of warm-up.
     pub counters: PrefetchCounters,
 }
@@ -53,17 +51,17 @@ impl Prefetch {
     }
 
     /// A new object is stored for a page, with its digest if it was hashed.
-    fn stored(&mut self, object: u32, lpn: u32, hashed: bool) {
-        if object as usize >= self.homes.len() {
-            self.homes.resize(object as usize + 1, NONE);
+    fn stored(&mut self, object: ObjectId, lpn: Lpn, hashed: bool) {
+        if object.index() >= self.homes.len() {
+            self.homes.resize(object.index() + 1, Lpn::NONE);
         }
-        self.homes[object as usize] = if hashed { lpn } else { NONE };
+        self.homes[object.index()] = if hashed { lpn } else { Lpn::NONE };
     }
 
     /// A page has come to share an object: it is its home, if the one before refers to something else now.
-    fn shared<C: Content>(&mut self, objects: &Objects<C>, object: u32, lpn: u32) {
-        if let Some(home) = self.homes.get_mut(object as usize)
-            && *home != NONE
+    fn shared<C: Content>(&mut self, objects: &Objects<C>, object: ObjectId, lpn: Lpn) {
+        if let Some(home) = self.homes.get_mut(object.index())
+            && *home != Lpn::NONE
             && objects.object_of(*home) != Some(object)
         {
             *home = lpn;
@@ -71,15 +69,15 @@ impl Prefetch {
     }
 
     /// The page an object was stored for, if it was hashed and the page refers to it still.
-    pub(crate) fn home<C: Content>(&self, objects: &Objects<C>, object: u32) -> Option<u32> {
-        let home = *self.homes.get(object as usize)?;
+    pub(crate) fn home<C: Content>(&self, objects: &Objects<C>, object: ObjectId) -> Option<Lpn> {
+        let home = *self.homes.get(object.index())?;
         (objects.object_of(home) == Some(object)).then_some(home)
     }
 
     /// Whether an object was stored with its digest.
-    pub(crate) fn has_digest(&self, object: u32) -> bool {
-        let home = self.homes.get(object as usize);
-        home.is_some_and(|&home| home != NONE)
+    pub(crate) fn has_digest(&self, object: ObjectId) -> bool {
+        let home = self.homes.get(object.index());
+        home.is_some_and(|&home| home != Lpn::NONE)
     }
 }
 

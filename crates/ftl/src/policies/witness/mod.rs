@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flashlore_content::Content;
-use flashlore_flash::{Owned, Ppn};
+use flashlore_flash::{Lpn, ObjectId, Owned, Ppn};
 
 use super::{How, Policy, Served};
 use crate::mapping::objects::Objects;
@@ -15,12 +15,12 @@ use crate::mapping::objects::Objects;
 /// What the host did, and what was done about it.
 #[derive(Debug, Clone)]
 pub(crate) struct Witness<C> {
-    pages: BTreeMap<u32, C>,
+    pages: BTreeMap<Lpn, C>,
     found: u64,
-    reads: BTreeMap<u32, u64>,
+    reads: BTreeMap<Lpn, u64>,
     /// Where collection moved objects last.
-    moved: BTreeMap<u32, Ppn>,
-    dead: BTreeSet<u32>,
+    moved: BTreeMap<ObjectId, Ppn>,
+    dead: BTreeSet<ObjectId>,
     checkpoints: u64,
 }
 
@@ -45,7 +45,7 @@ impl<C: Content> Policy<C> for Witness<C> {
         self.dead.remove(&served.object);
     }
 
-    fn on_read(&mut self, lpn: u32) {
+    fn on_read(&mut self, lpn: Lpn) {
         *self.reads.entry(lpn).or_default() += 1;
     }
 
@@ -55,11 +55,11 @@ impl<C: Content> Policy<C> for Witness<C> {
         }
     }
 
-    fn on_trim(&mut self, lpn: u32) {
+    fn on_trim(&mut self, lpn: Lpn) {
         self.pages.remove(&lpn);
     }
 
-    fn on_death(&mut self, _: &mut Objects<C>, object: u32) {
+    fn on_death(&mut self, _: &mut Objects<C>, object: ObjectId) {
         self.moved.remove(&object);
         self.dead.insert(object);
     }
@@ -68,8 +68,8 @@ impl<C: Content> Policy<C> for Witness<C> {
         self.checkpoints += 1;
     }
 
-    fn check(&self, objects: &Objects<C>, alive: &[u32]) -> Result<(), String> {
-        for lpn in 0..objects.len() {
+    fn check(&self, objects: &Objects<C>, alive: &[ObjectId]) -> Result<(), String> {
+        for lpn in (0..objects.len()).map(Lpn) {
             let held = objects.object_of(lpn).map(|object| objects.content(object));
             if held != self.pages.get(&lpn).copied() {
                 return Err(format!("the witness saw something else at page {lpn}"));
@@ -82,7 +82,7 @@ impl<C: Content> Policy<C> for Witness<C> {
     }
 
     fn heap_bytes(&self) -> usize {
-        self.pages.len() * size_of::<(u32, C)>()
+        self.pages.len() * size_of::<(Lpn, C)>()
     }
 
     fn restart_counters(&mut self) {
@@ -144,7 +144,7 @@ mod tests {
         ftl
     }
 
-    fn write(ftl: &mut Ftl, now: u64, lpn: u32, value: u32) {
+    fn write(ftl: &mut Ftl, now: u64, lpn: Lpn, value: u32) {
         ftl.set_instant(now);
         ftl.write(When::now(now), lpn, PageTag(value), Tag::NONE)
             .unwrap();
@@ -160,9 +160,9 @@ mod tests {
             let (mut reads, mut checkpoints) = (0, 0);
             for (now, &(step, lpn, value)) in (1..).zip(&steps) {
                 match step {
-                    0 => ftl.trim(lpn).unwrap(),
+                    0 => ftl.trim(Lpn(lpn)).unwrap(),
                     1 => {
-                        ftl.read(now, lpn, Cause::Host, Tag::NONE).unwrap();
+                        ftl.read(now, Lpn(lpn), Cause::Host, Tag::NONE).unwrap();
                         reads += 1;
                     }
                     2 => {
@@ -170,7 +170,7 @@ mod tests {
                         ftl.on_stored();
                         checkpoints += 1;
                     }
-                    _ => write(&mut ftl, now, lpn, value),
+                    _ => write(&mut ftl, now, Lpn(lpn), value),
                 }
             }
             ftl.check().map_err(TestCaseError::fail)?;
@@ -190,8 +190,8 @@ mod tests {
     #[test]
     fn a_witness_that_was_not_asked_says_so() {
         let mut ftl = device();
-        write(&mut ftl, 1, 0, 1);
-        write(&mut ftl, 2, 0, 2);
+        write(&mut ftl, 1, Lpn(0), 1);
+        write(&mut ftl, 2, Lpn(0), 2);
         assert_eq!(ftl.check(), Ok(()));
         ftl.set_instant(3);
         assert_eq!(ftl.rewind_to(1), Ok(1));

@@ -1,5 +1,6 @@
 //! What pages hold: the bytes of values, and the numbers of bytes on the SSD.
 
+use flashlore_flash::Lpn;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -48,10 +49,10 @@ impl<'a> Contents<'a> {
     ///
     /// # Errors
     /// The bytes of the value are needed and not known.
-    pub fn fill(&self, lpn: u32, held: Held, page: &mut Page) -> Result<(), RunError> {
+    pub fn fill(&self, lpn: Lpn, held: Held, page: &mut Page) -> Result<(), RunError> {
         match held {
             Held::Nothing => page.fill(0),
-            Held::Unknown => noise(0, lpn, page),
+            Held::Unknown => noise(0, lpn.0, page),
             Held::Value(value) => match self.pages {
                 Some(pages) if pages.fill(value, page) => {}
                 _ if self.needs_bytes => {
@@ -157,13 +158,13 @@ mod tests {
             contents.fill(lpn, held, &mut page).unwrap();
             page
         };
-        assert!(page(1, Held::Value(7)) == page(2, Held::Value(7)));
-        assert!(page(1, Held::Value(7)) != page(1, Held::Value(8)));
-        assert!(page(7, Held::Unknown) != page(7, Held::Value(7)));
-        assert!(page(1, Held::Unknown) != page(2, Held::Unknown));
-        assert!(page(1, Held::Nothing) == [0; 4096]);
+        assert!(page(Lpn(1), Held::Value(7)) == page(Lpn(2), Held::Value(7)));
+        assert!(page(Lpn(1), Held::Value(7)) != page(Lpn(1), Held::Value(8)));
+        assert!(page(Lpn(7), Held::Unknown) != page(Lpn(7), Held::Value(7)));
+        assert!(page(Lpn(1), Held::Unknown) != page(Lpn(2), Held::Unknown));
+        assert!(page(Lpn(1), Held::Nothing) == [0; 4096]);
         let needed = Contents::new("i-cash", None, true);
-        let refused = needed.fill(1, Held::Value(3), &mut [0; 4096]);
+        let refused = needed.fill(Lpn(1), Held::Value(3), &mut [0; 4096]);
         assert!(matches!(
             refused,
             Err(RunError::UnknownBytes { value: 3, .. })

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use flashlore_array::timed::Step;
 use flashlore_delta::Page;
-use flashlore_flash::Time;
+use flashlore_flash::{Lpn, Time};
 use flashlore_trace::{Op, Request, RequestBlock, RequestSource, Summary};
 use rustc_hash::FxHashMap;
 
@@ -205,7 +205,12 @@ impl Run<'_> {
                     let is_first = unit == 0 && request.head_partial;
                     let is_last = unit + 1 == request.units && request.tail_partial;
                     let value = values.map(|values| values[unit as usize]);
-                    self.touch(request.op, request.lpn + unit, value, is_first || is_last)?;
+                    self.touch(
+                        request.op,
+                        Lpn(request.lpn + unit),
+                        value,
+                        is_first || is_last,
+                    )?;
                 }
             }
         }
@@ -218,7 +223,7 @@ impl Run<'_> {
             start: arrival,
             end: arrival,
             left: 0,
-            lpn: request.lpn,
+            lpn: Lpn(request.lpn),
             units: request.units,
             number,
             op: request.op,
@@ -239,7 +244,7 @@ impl Run<'_> {
     fn touch(
         &mut self,
         op: Op,
-        lpn: u32,
+        lpn: Lpn,
         value: Option<u32>,
         is_partial: bool,
     ) -> Result<(), RunError> {
@@ -261,12 +266,12 @@ impl Run<'_> {
                 let held = value.map_or(Held::Unknown, Held::Value);
                 self.contents.fill(lpn, held, &mut page)?;
                 self.setup.made.element().write(address, &page)?;
-                self.setup.held[lpn as usize] = held;
+                self.setup.held[lpn.index()] = held;
                 self.pages.written += 1;
             }
             Op::Trim => {
                 self.setup.made.element().trim(address)?;
-                self.setup.held[lpn as usize] = Held::Nothing;
+                self.setup.held[lpn.index()] = Held::Nothing;
                 self.pages.trimmed += 1;
             }
             Op::Flush => {}
@@ -285,9 +290,9 @@ impl Run<'_> {
     }
 
     /// Compares a page that was read with what it should hold.
-    fn verify(&mut self, lpn: u32, found: &Page) -> Result<(), RunError> {
+    fn verify(&mut self, lpn: Lpn, found: &Page) -> Result<(), RunError> {
         let mut expected = [0; UNIT_BYTES as usize];
-        let held = self.setup.held[lpn as usize];
+        let held = self.setup.held[lpn.index()];
         self.contents.fill(lpn, held, &mut expected)?;
         self.pages.verified += 1;
         if *found == expected {

@@ -1,5 +1,6 @@
 //! The element of a run, with what it holds before the first request, and the devices it is on.
 
+use flashlore_flash::Lpn;
 use std::sync::Arc;
 
 use flashlore_array::addresses::Machine;
@@ -85,8 +86,8 @@ impl Machines {
     }
 
     /// The address of a page of the trace.
-    pub fn lba(self, lpn: u32) -> u64 {
-        lba((lpn / self.pages) as u8, (lpn % self.pages).into())
+    pub fn lba(self, lpn: Lpn) -> u64 {
+        lba((lpn.0 / self.pages) as u8, (lpn.0 % self.pages).into())
     }
 }
 
@@ -292,7 +293,7 @@ fn lay_in(
             && array.clones
         {
             let mut read = |address: u64, page: &mut Page| {
-                let filled = fill(first + address as u32, here[address as usize], page);
+                let filled = fill(Lpn(first + address as u32), here[address as usize], page);
                 filled.map_err(|error| {
                     let message = ArrayError::Shape(error.to_string());
                     failed = Some(error);
@@ -309,7 +310,7 @@ fn lay_in(
             if held == Held::Nothing || failed.is_some() {
                 return None;
             }
-            failed = fill(lpn, held, &mut page).err();
+            failed = fill(Lpn(lpn), held, &mut page).err();
             let address = lba(machine.number, (lpn - first).into());
             failed.is_none().then_some((address, page))
         });

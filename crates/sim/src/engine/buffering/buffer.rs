@@ -13,7 +13,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use flashlore_content::PageTag;
-use flashlore_flash::Time;
+use flashlore_flash::{Lpn, Time};
 use flashlore_ftl::buffer::{Policy, Put, WriteBuffer};
 
 use super::{Buffering, Step, Traffic, Unit, most_leaving};
@@ -48,7 +48,7 @@ impl Page {
 struct Line {
     writes: VecDeque<Unit>,
     /// How many of them are of a page.
-    of_page: HashMap<u32, u32>,
+    of_page: HashMap<Lpn, u32>,
 }
 
 impl Line {
@@ -70,12 +70,12 @@ impl Line {
     }
 
     /// Whether a write of this page waits.
-    fn has(&self, lpn: u32) -> bool {
+    fn has(&self, lpn: Lpn) -> bool {
         self.of_page.contains_key(&lpn)
     }
 
     /// The writes of a page need no place any more.
-    fn take_all(&mut self, lpn: u32, mut taken: impl FnMut(Unit)) {
+    fn take_all(&mut self, lpn: Lpn, mut taken: impl FnMut(Unit)) {
         if self.of_page.remove(&lpn).is_none() {
             return;
         }
@@ -194,7 +194,7 @@ impl Buffering for BufferedWrites {
         }
     }
 
-    fn reads(&mut self, lpn: u32) -> bool {
+    fn reads(&mut self, lpn: Lpn) -> bool {
         let whole = self.buffer.get(lpn).is_some_and(|page| page.whole);
         self.counted.read_hits += u64::from(whole);
         whole

@@ -14,7 +14,7 @@ mod buffer;
 mod queue;
 
 use flashlore_content::PageTag;
-use flashlore_flash::Time;
+use flashlore_flash::{Lpn, Time};
 use flashlore_ftl::buffer::Policy;
 
 use super::driver::What;
@@ -46,7 +46,7 @@ pub enum BufferingOptions {
 /// The write or trim of one unit, as it arrives.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unit {
-    pub lpn: u32,
+    pub lpn: Lpn,
     pub value: PageTag,
     /// R_c as the trace has it, in 1/65535; 0 where it has none.
     pub ratio: u16,
@@ -84,7 +84,7 @@ pub(super) trait Buffering {
     /// A write or trim arrives.
     fn change(&mut self, unit: Unit, steps: &mut Vec<Step>);
     /// Whether a page can be read here; counted if so.
-    fn reads(&mut self, lpn: u32) -> bool;
+    fn reads(&mut self, lpn: Lpn) -> bool;
     /// The change of a place, served from `start` on, is done: the place is free.
     fn left(&mut self, place: u32, start: Time, at: Time, steps: &mut Vec<Step>);
     /// When something has to happen by itself.

@@ -12,7 +12,7 @@
 
 use std::collections::VecDeque;
 
-use flashlore_flash::Time;
+use flashlore_flash::{Lpn, Time};
 use flashlore_ftl::buffer::WriteQueue;
 
 use super::{Buffering, Step, Traffic, Unit, most_leaving};
@@ -67,7 +67,7 @@ impl QueuedWrites {
     }
 
     /// For each change that waits another leaves; `lpn` is the page of one that waits.
-    fn make_room(&mut self, lpn: u32, steps: &mut Vec<Step>) {
+    fn make_room(&mut self, lpn: Lpn, steps: &mut Vec<Step>) {
         let wanted = self.line.len().min(most_leaving(self.places) as usize);
         while (self.queue.leaving() as usize) < wanted {
             let bucket = self.queue.flush_bucket_of(lpn);
@@ -125,7 +125,7 @@ impl Buffering for QueuedWrites {
         }
     }
 
-    fn reads(&mut self, lpn: u32) -> bool {
+    fn reads(&mut self, lpn: Lpn) -> bool {
         let newest = self.queue.get(lpn);
         let here = newest.is_some_and(|unit| unit.what != What::Modify);
         self.counted.read_hits += u64::from(here);

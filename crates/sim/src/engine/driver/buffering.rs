@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 use std::ops::DerefMut;
 
 use flashlore_content::PageTag;
-use flashlore_flash::Time;
+use flashlore_flash::{Lpn, Time};
 use flashlore_trace::{Op, Request};
 
 use super::changes::{Change, What};
@@ -108,7 +108,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     fn read_in_buffering(&mut self, mut flight: InFlight) -> Result<()> {
         let at = flight.arrival;
         let slot = self.requests.insert(flight);
-        for unit in flight.lpn..flight.lpn + flight.units {
+        for unit in Lpn::each(flight.lpn..flight.lpn + flight.units) {
             let here = self
                 .buffering
                 .as_mut()
@@ -146,7 +146,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
                 _ => PageTag(u32::MAX),
             };
             let unit = Unit {
-                lpn: request.lpn + i,
+                lpn: Lpn(request.lpn + i),
                 value,
                 ratio: payload.ratio(i as usize),
                 what,

@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::ops::DerefMut;
 
 use flashlore_content::PageTag;
-use flashlore_flash::{Cause, Completion, Ready, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Lpn, Ready, Tag, Time, When};
 use flashlore_ftl::{Candidate, Unhashed};
 
 use super::encoding::Encoding;
@@ -38,7 +38,7 @@ pub(in crate::engine) enum What {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Change {
     pub number: u64,
-    pub lpn: u32,
+    pub lpn: Lpn,
     pub value: PageTag,
     /// R_c as the trace has it, in 1/65535; 0 where it has none.
     pub ratio: u16,
@@ -107,7 +107,7 @@ pub(super) struct Fetch {
 
 impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     #[inline(always)]
-    pub(super) fn change(&mut self, lpn: u32, value: PageTag, slot: u32, what: What) -> Change {
+    pub(super) fn change(&mut self, lpn: Lpn, value: PageTag, slot: u32, what: What) -> Change {
         self.changes += 1;
         Change {
             number: self.changes,

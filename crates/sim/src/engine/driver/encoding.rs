@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::ops::DerefMut;
 
 use flashlore_content::PageTag;
-use flashlore_flash::{Cause, Completion, Time, When};
+use flashlore_flash::{Cause, Completion, Lpn, Time, When};
 use flashlore_ftl::Candidate;
 
 use super::changes::{Change, Fetched, What};
@@ -57,7 +57,7 @@ enum Job {
     /// It encodes or sketches a change.
     Encode(Change),
     /// A page of this request, served from an instant on.
-    Decode { lpn: u32, slot: u32, start: Time },
+    Decode { lpn: Lpn, slot: u32, start: Time },
 }
 
 /// The codec, and when the next scan is due.
@@ -169,7 +169,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     }
 
     /// Reads a unit for the host; of an encoded one the rest follows.
-    pub(super) fn read_unit(&mut self, flight: &mut InFlight, lpn: u32, slot: u32) -> Result<()> {
+    pub(super) fn read_unit(&mut self, flight: &mut InFlight, lpn: Lpn, slot: u32) -> Result<()> {
         let at = flight.arrival;
         let change = self.change(lpn, PageTag::FOREIGN, slot, What::Scan);
         let tag = self.next_fetch();

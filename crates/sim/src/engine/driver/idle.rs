@@ -7,7 +7,7 @@
 use std::ops::DerefMut;
 
 use flashlore_content::PageTag;
-use flashlore_flash::{Flash, Tag, Time};
+use flashlore_flash::{Flash, Lpn, Tag, Time};
 
 use super::changes::{Change, Hashing, What};
 use super::encoding::Encoding;
@@ -79,7 +79,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         self.hash_free_at = end;
         let stored = Change {
             number: 0,
-            lpn: 0,
+            lpn: Lpn(0),
             value: PageTag::FOREIGN,
             ratio: 0,
             slot: 0,

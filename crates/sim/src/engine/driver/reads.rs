@@ -4,7 +4,7 @@
 
 use std::ops::DerefMut;
 
-use flashlore_flash::{Cause, Completion, Tag, Time};
+use flashlore_flash::{Cause, Completion, Lpn, Tag, Time};
 
 use super::{Driver, Result};
 use crate::engine::requests::InFlight;
@@ -16,7 +16,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     pub(super) fn read(&mut self, mut flight: InFlight) -> Result<()> {
         let at = flight.arrival;
         let slot = self.requests.insert(flight);
-        for unit in flight.lpn..flight.lpn + flight.units {
+        for unit in Lpn::each(flight.lpn..flight.lpn + flight.units) {
             if self.cache.is_some() && self.is_cached(unit) {
                 flight.served(at, at);
             } else {
@@ -33,7 +33,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         &mut self,
         at: Time,
         flight: &mut InFlight,
-        unit: u32,
+        unit: Lpn,
         slot: u32,
     ) -> Result<()> {
         if S::ENCODES {
@@ -49,7 +49,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
 
     /// Whether a unit that is read is in the read cache, if there is one.
     #[inline(never)]
-    pub(super) fn is_cached(&mut self, unit: u32) -> bool {
+    pub(super) fn is_cached(&mut self, unit: Lpn) -> bool {
         let Some(cache) = &mut self.cache else {
             return false;
         };
@@ -63,7 +63,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         let Some(cache) = &mut self.cache else {
             return;
         };
-        for unit in flight.lpn..flight.lpn + flight.units {
+        for unit in Lpn::each(flight.lpn..flight.lpn + flight.units) {
             if let Some(key) = cache.key(unit, || self.system.content(unit)) {
                 cache.has_read(key);
             }

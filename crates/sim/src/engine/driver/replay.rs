@@ -6,8 +6,8 @@
 use std::ops::DerefMut;
 
 use flashlore_content::PageTag;
-use flashlore_flash::Time;
 use flashlore_flash::hints::prefetch;
+use flashlore_flash::{Lpn, Time};
 use flashlore_trace::{Op, RequestBlock};
 
 use super::{Driver, Payload, Result};
@@ -59,12 +59,13 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
                     let units = request.units.min(PREFETCHED_UNITS);
                     for (unit, &value) in (0..units).zip(values) {
                         let lpn = request.lpn + unit;
-                        self.system.prefetch_write(distance, lpn, PageTag(value));
+                        self.system
+                            .prefetch_write(distance, Lpn(lpn), PageTag(value));
                     }
                 }
                 _ => {
                     for unit in 0..request.units.min(PREFETCHED_UNITS) {
-                        self.system.prefetch_read(distance, request.lpn + unit);
+                        self.system.prefetch_read(distance, Lpn(request.lpn + unit));
                     }
                 }
             }

@@ -9,7 +9,7 @@ use std::ops::DerefMut;
 
 use flashlore_content::PageTag;
 use flashlore_content::dedup::sampling::sample_of;
-use flashlore_flash::Time;
+use flashlore_flash::{Lpn, Time};
 use flashlore_ftl::Unhashed;
 use flashlore_trace::Request;
 
@@ -36,20 +36,20 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         if first > 0 {
             let change = Change {
                 ratio: ratio(0),
-                ..self.change(request.lpn, PageTag(values[0]), slot, What::Modify)
+                ..self.change(Lpn(request.lpn), PageTag(values[0]), slot, What::Modify)
             };
             self.begin_change(at, change)?;
         }
         for from in (first..end).step_by(unit) {
             let pages = from..end.min(from + unit);
             let of_pages = (&values[pages.clone()], ratios.map(|r| &r[pages]));
-            self.begin_sampled(at, slot, request.lpn + from as u32, of_pages)?;
+            self.begin_sampled(at, slot, Lpn(request.lpn + from as u32), of_pages)?;
         }
         if tail {
             let lpn = request.lpn + end as u32;
             let change = Change {
                 ratio: ratio(end),
-                ..self.change(lpn, PageTag(values[end]), slot, What::Modify)
+                ..self.change(Lpn(lpn), PageTag(values[end]), slot, What::Modify)
             };
             self.begin_change(at, change)?;
         }
@@ -61,7 +61,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         &mut self,
         at: Time,
         slot: u32,
-        lpn: u32,
+        lpn: Lpn,
         (pages, ratios): (&[u32], Option<&[u16]>),
     ) -> Result<()> {
         let Some(chosen) = sample_of(pages) else {

@@ -4,7 +4,7 @@
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{Census, DedupOptions, Encoder, Ledger, NoEncoder, PageTag};
 use flashlore_flash::sim::NandSim;
-use flashlore_flash::{Cause, Completion, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Lpn, PackId, Tag, Time, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::parts::{Memory, Of, Parts, Past, Present};
 use flashlore_ftl::core::Core;
@@ -133,7 +133,7 @@ impl<T: Parts<Content = PageTag, Flash = NandSim>> System for Deduplicating<T> {
     fn write(
         &mut self,
         when: When,
-        lpn: u32,
+        lpn: Lpn,
         value: PageTag,
         unhashed: Option<Unhashed>,
         encode: bool,
@@ -176,11 +176,11 @@ impl<T: Parts<Content = PageTag, Flash = NandSim>> System for Deduplicating<T> {
             .flat_map(|h| h.pinned().take_while(|&t| t < h.oldest()));
         pinned.collect()
     }
-    fn content(&self, lpn: u32) -> Option<PageTag> {
+    fn content(&self, lpn: Lpn) -> Option<PageTag> {
         let objects = self.0.objects();
         objects.object_of(lpn).map(|object| objects.content(object))
     }
-    fn content_at(&self, lpn: u32, instant: Time) -> Option<PageTag> {
+    fn content_at(&self, lpn: Lpn, instant: Time) -> Option<PageTag> {
         self.0.content_at_instant(lpn, instant).ok().flatten()
     }
     fn rewind_to(&mut self, instant: Time) -> Option<RewindCost> {
@@ -209,10 +209,10 @@ impl<T: Parts<Content = PageTag, Flash = NandSim>> System for Deduplicating<T> {
             log: None,
         })
     }
-    fn begin_write(&mut self, lpn: u32) -> bool {
+    fn begin_write(&mut self, lpn: Lpn) -> bool {
         self.0.begin_write(lpn)
     }
-    fn needs_sketch(&self, lpn: u32) -> bool {
+    fn needs_sketch(&self, lpn: Lpn) -> bool {
         self.0.needs_sketch(lpn)
     }
     fn tell_ratio(&mut self, ratio: u16) {
@@ -221,17 +221,17 @@ impl<T: Parts<Content = PageTag, Flash = NandSim>> System for Deduplicating<T> {
     fn fetch_base(
         &mut self,
         at: Time,
-        lpn: u32,
+        lpn: Lpn,
         value: PageTag,
         read: Option<Candidate<PageTag>>,
         tag: Tag,
     ) -> Result<Option<CandidateRead<PageTag>>> {
         self.0.fetch_base(at, lpn, value, read, tag)
     }
-    fn read_parts(&mut self, at: Time, lpn: u32, cause: Cause, tag: Tag) -> Result<PartsRead> {
+    fn read_parts(&mut self, at: Time, lpn: Lpn, cause: Cause, tag: Tag) -> Result<PartsRead> {
         self.0.read_parts(at, lpn, cause, tag)
     }
-    fn merge_if_read_hot(&mut self, when: When, lpn: u32) -> Result<()> {
+    fn merge_if_read_hot(&mut self, when: When, lpn: Lpn) -> Result<()> {
         self.0.merge_if_read_hot(when, lpn).map(drop)
     }
     fn begin_cold_scan(&mut self) -> bool {
@@ -249,7 +249,7 @@ impl<T: Parts<Content = PageTag, Flash = NandSim>> System for Deduplicating<T> {
             counters,
             packed: delta.packed,
             pinned: delta.pinned,
-            packs: delta.packs.on_flash(),
+            packs: PackId(delta.packs.on_flash()),
         })
     }
     fn scan_start(&mut self) -> Option<Time> {
@@ -261,25 +261,25 @@ impl<T: Parts<Content = PageTag, Flash = NandSim>> System for Deduplicating<T> {
     fn end_scan(&mut self, at: Time) -> Result<()> {
         self.0.end_scan(at).map(drop)
     }
-    fn fill(&mut self, lpn: u32) -> Result<()> {
+    fn fill(&mut self, lpn: Lpn) -> Result<()> {
         let (now, foreign) = (When::now(0), PageTag::FOREIGN);
         self.0
             .write_unhashed(now, lpn, foreign, Unhashed::Foreign, Tag::NONE)
             .map(drop)
     }
     #[inline(always)]
-    fn read(&mut self, at: Time, lpn: u32, cause: Cause, tag: Tag) -> Result<Option<Completion>> {
+    fn read(&mut self, at: Time, lpn: Lpn, cause: Cause, tag: Tag) -> Result<Option<Completion>> {
         let (page, done) = self.0.read(at, lpn, cause, tag)?;
         Ok(page.map(|()| done))
     }
-    fn trim(&mut self, lpn: u32) -> Result<()> {
+    fn trim(&mut self, lpn: Lpn) -> Result<()> {
         self.0.trim(lpn)
     }
     fn restart_counters(&mut self) {
         self.0.restart_counters();
     }
     #[inline(always)]
-    fn prefetch_write(&self, distance: Distance, lpn: u32, value: PageTag) {
+    fn prefetch_write(&self, distance: Distance, lpn: Lpn, value: PageTag) {
         match distance {
             Distance::First => self.0.prefetch_slot(lpn, value),
             Distance::Second => self.0.prefetch_objects(lpn, value),
@@ -288,7 +288,7 @@ impl<T: Parts<Content = PageTag, Flash = NandSim>> System for Deduplicating<T> {
         }
     }
     #[inline(always)]
-    fn prefetch_read(&self, distance: Distance, lpn: u32) {
+    fn prefetch_read(&self, distance: Distance, lpn: Lpn) {
         match distance {
             Distance::First => self.0.prefetch_map(lpn),
             Distance::Second => self.0.prefetch_object(lpn),

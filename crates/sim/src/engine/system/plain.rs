@@ -2,7 +2,7 @@
 
 use flashlore_content::PageTag;
 use flashlore_flash::sim::NandSim;
-use flashlore_flash::{Cause, Completion, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Lpn, Tag, Time, When};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::{CacheOptions, CachedMap, MapCache, Resident};
@@ -59,7 +59,7 @@ impl<K: MapCache<()>> System for Plain<K> {
     fn write(
         &mut self,
         when: When,
-        lpn: u32,
+        lpn: Lpn,
         _value: PageTag,
         _unhashed: Option<Unhashed>,
         _encode: bool,
@@ -67,22 +67,22 @@ impl<K: MapCache<()>> System for Plain<K> {
     ) -> Result<Completion> {
         self.0.write(when, lpn, (), tag)
     }
-    fn fill(&mut self, lpn: u32) -> Result<()> {
+    fn fill(&mut self, lpn: Lpn) -> Result<()> {
         self.0.write(When::now(0), lpn, (), Tag::NONE).map(drop)
     }
     #[inline(always)]
-    fn read(&mut self, at: Time, lpn: u32, cause: Cause, tag: Tag) -> Result<Option<Completion>> {
+    fn read(&mut self, at: Time, lpn: Lpn, cause: Cause, tag: Tag) -> Result<Option<Completion>> {
         let (page, done) = self.0.read(at, lpn, cause, tag)?;
         Ok(page.map(|()| done))
     }
-    fn trim(&mut self, lpn: u32) -> Result<()> {
+    fn trim(&mut self, lpn: Lpn) -> Result<()> {
         self.0.trim(lpn)
     }
     fn restart_counters(&mut self) {
         self.0.core_mut().restart_counters();
     }
     #[inline(always)]
-    fn prefetch_write(&self, distance: Distance, lpn: u32, _value: PageTag) {
+    fn prefetch_write(&self, distance: Distance, lpn: Lpn, _value: PageTag) {
         match distance {
             Distance::First => self.0.prefetch_map(lpn),
             Distance::Second => {}
@@ -91,7 +91,7 @@ impl<K: MapCache<()>> System for Plain<K> {
         }
     }
     #[inline(always)]
-    fn prefetch_read(&self, distance: Distance, lpn: u32) {
+    fn prefetch_read(&self, distance: Distance, lpn: Lpn) {
         match distance {
             Distance::First => self.0.prefetch_map(lpn),
             Distance::Second => self.0.prefetch_unit(lpn),

@@ -7,6 +7,7 @@
 //!
 //! Invariant: each request that began ends once, by a panic too, and what succeeded is told before it is answered.
 
+use flashlore_flash::Lpn;
 use std::ops::Range;
 
 use flashlore_content::PAGE_BYTES;
@@ -283,5 +284,8 @@ impl<D: BlockDevice, L: Log> BlockDevice for Recorded<D, L> {
 /// The whole pages of a range: first byte and number of bytes.
 fn whole_pages(pages: &Pages) -> (u64, u64) {
     let whole = &pages.whole;
-    (u64::from(whole.start) * PAGE, whole.len() as u64 * PAGE)
+    (
+        u64::from(whole.start) * PAGE,
+        Lpn::each(whole.clone()).len() as u64 * PAGE,
+    )
 }
