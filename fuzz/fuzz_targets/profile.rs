@@ -1,7 +1,7 @@
 //! Any text as a profile or a fit, and a short workload of what is accepted.
 #![no_main]
 
-use flashlore_synth::{Fit, Source, SynthOptions};
+use flashlore_synth::{Fit, ProfileSource, SynthOptions};
 use flashlore_trace::Batch;
 
 /// A workload of more page accesses would take too long.
@@ -19,7 +19,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if fit.pages() > PAGES {
         return;
     }
-    let mut reader = Source::of_fit(fit, SynthOptions::default()).open();
+    let mut reader = ProfileSource::of_fit(fit, SynthOptions::default()).open();
     let mut batch = Batch::default();
     while reader.next_batch(&mut batch).expect("a workload") {}
 });

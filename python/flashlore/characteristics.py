@@ -13,7 +13,7 @@ from flashlore.workload import Workload
 
 
 @dataclass(frozen=True)
-class Source:
+class TraceSource:
     """A trace that was looked at."""
 
     path: str
@@ -656,7 +656,7 @@ class Characteristics:
     version: str
     """Version of Flashlore that computed them."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[TraceSource, ...]
     """The traces, in the order given."""
 
     devices: tuple[str, ...]

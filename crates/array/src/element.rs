@@ -27,7 +27,7 @@ impl Device {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum OperationKind {
     Read,
     Write,
     /// Everything written becomes durable; it has no bytes.
@@ -37,7 +37,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DeviceOperation {
     pub device: Device,
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// First byte; 0 for a sync.
     pub offset: u64,
     /// Bytes; 0 for a sync.
@@ -90,15 +90,15 @@ counts! {
 impl Traffic {
     pub fn add(&mut self, operation: &DeviceOperation) {
         match operation.kind {
-            Kind::Read => {
+            OperationKind::Read => {
                 self.reads += 1;
                 self.read_bytes += operation.bytes;
             }
-            Kind::Write => {
+            OperationKind::Write => {
                 self.writes += 1;
                 self.written_bytes += operation.bytes;
             }
-            Kind::Sync => self.syncs += 1,
+            OperationKind::Sync => self.syncs += 1,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use flashlore_medium::{Medium, MediumError};
 
 use crate::element::{
-    Device, DeviceOperation, Kind, Observer, Statistics, Traffic, Unobserved, Work,
+    Device, DeviceOperation, Observer, OperationKind, Statistics, Traffic, Unobserved, Work,
 };
 
 pub(crate) struct Media {
@@ -76,7 +76,7 @@ impl Media {
         bytes: &mut [u8],
     ) -> Result<(), MediumError> {
         self.side(device).medium.read(offset, bytes)?;
-        self.tell(device, Kind::Read, offset, bytes.len());
+        self.tell(device, OperationKind::Read, offset, bytes.len());
         Ok(())
     }
 
@@ -84,7 +84,7 @@ impl Media {
         let side = self.side(device);
         side.is_unsynced = true;
         side.medium.write(offset, bytes)?;
-        self.tell(device, Kind::Write, offset, bytes.len());
+        self.tell(device, OperationKind::Write, offset, bytes.len());
         Ok(())
     }
 
@@ -93,7 +93,7 @@ impl Media {
         let side = self.side(device);
         if std::mem::take(&mut side.is_unsynced) {
             side.medium.sync()?;
-            self.tell(device, Kind::Sync, 0, 0);
+            self.tell(device, OperationKind::Sync, 0, 0);
         }
         Ok(())
     }
@@ -105,7 +105,7 @@ impl Media {
         }
     }
 
-    fn tell(&mut self, device: Device, kind: Kind, offset: u64, bytes: usize) {
+    fn tell(&mut self, device: Device, kind: OperationKind, offset: u64, bytes: usize) {
         let operation = DeviceOperation {
             device,
             kind,

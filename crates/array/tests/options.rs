@@ -5,7 +5,7 @@ use crate::support;
 use std::sync::Arc;
 
 use flashlore_array::Element;
-use flashlore_array::element::{Device, DeviceOperation, Kind, Observer, Traffic, Work};
+use flashlore_array::element::{Device, DeviceOperation, Observer, OperationKind, Traffic, Work};
 use flashlore_array::icash::{
     Compression, ICash, Machine, Options, Shape, Similarity, TooBig, bytes_needed, create, lba,
 };
@@ -214,7 +214,7 @@ struct Ear(Arc<Mutex<Heard>>);
 impl Observer for Ear {
     fn device(&mut self, operation: DeviceOperation) {
         let mut heard = self.0.lock();
-        assert_eq!(operation.kind == Kind::Sync, operation.bytes == 0);
+        assert_eq!(operation.kind == OperationKind::Sync, operation.bytes == 0);
         match operation.device {
             Device::Fast => heard.fast.add(&operation),
             Device::Slow => heard.slow.add(&operation),

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use flashlore_array::element::{Device as Medium, DeviceOperation, Kind, Work};
+use flashlore_array::element::{Device as Medium, DeviceOperation, OperationKind, Work};
 use flashlore_array::hdd::{Completion, Hdd, Options, Request, Time, drives};
-use flashlore_array::timed::{Costs, Device, Ended, Engine, Limits, Step, TimedError};
+use flashlore_array::timed::{Costs, Device, Ended, Engine, Limits, TimedError, TimedStep};
 use proptest::prelude::*;
 
 /// A device that serves one operation at a time, in as many nanoseconds as it has bytes, and none for a sync.
@@ -41,9 +41,13 @@ const COSTS: Costs = Costs {
     fingerprint: 5,
 };
 
-fn device(device: Medium, bytes: u64) -> Step {
-    let kind = if bytes == 0 { Kind::Sync } else { Kind::Read };
-    Step::Device(DeviceOperation {
+fn device(device: Medium, bytes: u64) -> TimedStep {
+    let kind = if bytes == 0 {
+        OperationKind::Sync
+    } else {
+        OperationKind::Read
+    };
+    TimedStep::Device(DeviceOperation {
         device,
         kind,
         offset: 0,
@@ -51,15 +55,15 @@ fn device(device: Medium, bytes: u64) -> Step {
     })
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<TimedStep>> {
     let step = prop_oneof![
         4 => (0u64..30).prop_map(|bytes| device(Medium::Fast, bytes)),
         4 => (0u64..90).prop_map(|bytes| device(Medium::Slow, bytes)),
-        1 => Just(Step::Work(Work::Encode)),
-        1 => Just(Step::Work(Work::Decode)),
-        1 => Just(Step::Work(Work::Signature)),
-        1 => Just(Step::Work(Work::Fingerprint)),
-        2 => Just(Step::Background),
+        1 => Just(TimedStep::Work(Work::Encode)),
+        1 => Just(TimedStep::Work(Work::Decode)),
+        1 => Just(TimedStep::Work(Work::Signature)),
+        1 => Just(TimedStep::Work(Work::Fingerprint)),
+        2 => Just(TimedStep::Background),
     ];
     proptest::collection::vec(step, 0..8)
 }
@@ -67,7 +71,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// A chain of a request of the model: what is left of it.
 struct Left {
     tag: usize,
-    steps: VecDeque<Step>,
+    steps: VecDeque<TimedStep>,
     began: Time,
     answered: bool,
 }
@@ -79,7 +83,7 @@ fn answer_at(tag: usize, began: Time, at: Time) -> Ended {
 
 /// Every nanosecond: what each server works on loses one of its nanoseconds; what has ended goes on, devices before
 /// the processor, each in order of arrival; then requests begin.
-fn by_the_nanosecond(requests: &[(Time, Vec<Vec<Step>>)], limits: Limits) -> Vec<Ended> {
+fn by_the_nanosecond(requests: &[(Time, Vec<Vec<TimedStep>>)], limits: Limits) -> Vec<Ended> {
     const FAST: usize = 0;
     const SLOW: usize = 1;
     const PROCESSOR: usize = 2;
@@ -149,14 +153,16 @@ fn by_the_nanosecond(requests: &[(Time, Vec<Vec<Step>>)], limits: Limits) -> Vec
                             background -= 1;
                             break;
                         }
-                        Some(Step::Background) => {
+                        Some(TimedStep::Background) => {
                             answer(&mut left);
                             continue;
                         }
-                        Some(Step::Work(work)) if COSTS.of(work) == 0 => continue,
-                        Some(Step::Work(work)) => (PROCESSOR, COSTS.of(work)),
-                        Some(Step::Device(op)) if op.device == Medium::Fast => (FAST, op.bytes),
-                        Some(Step::Device(op)) => (SLOW, op.bytes),
+                        Some(TimedStep::Work(work)) if COSTS.of(work) == 0 => continue,
+                        Some(TimedStep::Work(work)) => (PROCESSOR, COSTS.of(work)),
+                        Some(TimedStep::Device(op)) if op.device == Medium::Fast => {
+                            (FAST, op.bytes)
+                        }
+                        Some(TimedStep::Device(op)) => (SLOW, op.bytes),
                     };
                     queues[queue].push_back((left, cost));
                     break;
@@ -220,16 +226,16 @@ fn a_request_by_itself_takes_the_sum_of_its_steps() {
     let mut engine = Engine::new(Server::default(), disk(), Costs::PAPER, limits);
     let read = DeviceOperation {
         device: Medium::Slow,
-        kind: Kind::Read,
+        kind: OperationKind::Read,
         offset: 1 << 30,
         bytes: 4096,
     };
     let steps = [
         device(Medium::Fast, 20_000),
-        Step::Work(Work::Decode),
-        Step::Device(read),
-        Step::Background,
-        Step::Work(Work::Encode),
+        TimedStep::Work(Work::Decode),
+        TimedStep::Device(read),
+        TimedStep::Background,
+        TimedStep::Work(Work::Encode),
     ];
     engine.begin(0, 7, [&steps[..]]).unwrap();
     let end = engine.finish().unwrap();
@@ -260,9 +266,9 @@ fn an_operation_beyond_the_disk_or_within_a_sector_is_refused() {
         )
         .unwrap();
         let mut engine = Engine::new(Server::default(), disk, COSTS, limits);
-        let step = Step::Device(DeviceOperation {
+        let step = TimedStep::Device(DeviceOperation {
             device: Medium::Slow,
-            kind: Kind::Write,
+            kind: OperationKind::Write,
             offset,
             bytes,
         });

@@ -10,7 +10,7 @@ use crate::options::Options;
 /// A trace that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Source {
+pub struct TraceSource {
     /// Its path as given.
     pub path: String,
     /// SHA-256 of the file as stored.
@@ -44,7 +44,7 @@ pub struct Characteristics {
     /// Version of Flashlore that computed them.
     pub version: String,
     /// The traces, in the order given.
-    pub sources: Vec<Source>,
+    pub sources: Vec<TraceSource>,
     /// Names of the devices, in order of first appearance.
     pub devices: Vec<String>,
     /// Records of devices that were not selected.
@@ -67,7 +67,7 @@ impl Characteristics {
     /// Adds where the accesses came from.
     pub fn with_summary(mut self, summary: &AccessSummary, workload: &WorkloadOptions) -> Self {
         self.workload = Some(workload.clone());
-        let sources = summary.inputs.iter().map(|input| Source {
+        let sources = summary.inputs.iter().map(|input| TraceSource {
             path: input.path.clone(),
             sha256: input.sha256.clone(),
             format: input.format.to_string(),

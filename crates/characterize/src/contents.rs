@@ -13,7 +13,7 @@ use crate::structures::ranges::RangeSet;
 const UNKNOWN: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum PageState {
     /// Never written, never trimmed.
     Fresh,
     Written,
@@ -23,7 +23,7 @@ enum State {
 #[derive(Debug, Clone, Copy)]
 struct Page {
     content: u32,
-    state: State,
+    state: PageState,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -74,8 +74,8 @@ impl Contents {
     pub fn add_page(&mut self, page: u32, key: u64) {
         if page as usize == self.pages.len() {
             let state = match self.trimmed.contains(key) {
-                true => State::Trimmed,
-                false => State::Fresh,
+                true => PageState::Trimmed,
+                false => PageState::Fresh,
             };
             self.pages.push(Page {
                 content: UNKNOWN,
@@ -101,7 +101,7 @@ impl Contents {
             self.values[value as usize].read = true;
         }
         if let Some(page) = page.map(|page| &mut self.pages[page as usize])
-            && page.state == State::Fresh
+            && page.state == PageState::Fresh
         {
             page.content = value.unwrap_or(UNKNOWN);
         }
@@ -126,7 +126,7 @@ impl Contents {
         });
         self.pages[page as usize] = Page {
             content: value.unwrap_or(UNKNOWN),
-            state: State::Written,
+            state: PageState::Written,
         };
         Overwrite {
             old,
@@ -146,14 +146,14 @@ impl Contents {
         let before = *place;
         *place = Page {
             content: UNKNOWN,
-            state: State::Trimmed,
+            state: PageState::Trimmed,
         };
         self.release(before)
     }
 
     /// A page no longer holds what it held.
     fn release(&mut self, page: Page) -> Option<u32> {
-        if page.state != State::Written || page.content == UNKNOWN {
+        if page.state != PageState::Written || page.content == UNKNOWN {
             return None;
         }
         let holders = &mut self.values[page.content as usize].holders;

@@ -30,7 +30,7 @@ mod report;
 pub mod statistics;
 mod structures;
 
-pub use characterizer::{Characteristics, Characterizer, Slice, Source};
+pub use characterizer::{Characteristics, Characterizer, Slice, TraceSource};
 pub use collector::Statistics;
 pub use error::CharacterizeError;
 pub use files::{CHARACTERISTICS_FILES, tables, write_dir};

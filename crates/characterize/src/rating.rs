@@ -103,9 +103,9 @@ mod tests {
     use super::*;
 
     /// Noise; value v differs from value 0 in its first v bytes, and values from 100 on are not known.
-    struct Source;
+    struct TestPages;
 
-    impl PageSource for Source {
+    impl PageSource for TestPages {
         fn fill(&self, value: u32, into: &mut [u8; PAGE_BYTES]) -> bool {
             let mut state = 7_u32;
             for (at, byte) in (0..).zip(into.iter_mut()) {
@@ -131,7 +131,7 @@ mod tests {
 
     fn measured(old: u32, new: u32, codec: Codec) -> u16 {
         let (mut base, mut page) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
-        assert!(Source.fill(old, &mut base) && Source.fill(new, &mut page));
+        assert!(TestPages.fill(old, &mut base) && TestPages.fill(new, &mut page));
         let mut encoder = Encoder::new();
         let encoded = encoder.delta(codec, &base, &page, MAX_BYTES).unwrap();
         let bytes = encoded.len() - flashlore_delta::HEADER_BYTES;
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_page_differs_from_what_it_held() {
         for codec in Codec::ALL {
-            let mut rater = ByteRater::new(&Source, codec);
+            let mut rater = ByteRater::new(&TestPages, codec);
             let mut rate = |op, page, content| {
                 let mut out = Vec::new();
                 rater.rate(&record(op, page, content), &mut out).unwrap();
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_said() {
-        let mut rater = ByteRater::new(&Source, Codec::Lz4);
+        let mut rater = ByteRater::new(&TestPages, Codec::Lz4);
         let mut why = |record: &Record<'_>| rater.rate(record, &mut Vec::new()).unwrap_err();
         let without = why(&record(Op::Write, 0, None));
         assert_eq!(without, "it has no content, and so no bytes");

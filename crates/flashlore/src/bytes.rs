@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flashlore_synth::{Recipes, Source};
+use flashlore_synth::{ProfileSource, Recipes};
 use flashlore_trace::{
     Batch, ContentModel, Error, Format, PageSource, Pages, ReadOptions, TraceReader,
     WorkloadOptions,
@@ -40,7 +40,7 @@ impl Bytes {
             return unknown("the content that --content assumes has no bytes");
         }
         if let Some(spec) = profile(trace) {
-            return match Source::parse(spec)?.recipes() {
+            return match ProfileSource::parse(spec)?.recipes() {
                 Some(recipes) => Ok(Bytes::Recipes(recipes)),
                 None => unknown("the profile has no [similarity], which tells the bytes of pages"),
             };

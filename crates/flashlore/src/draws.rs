@@ -12,7 +12,7 @@
 
 use std::path::PathBuf;
 
-use flashlore_synth::{Source, overlay, source::PREFIX};
+use flashlore_synth::{ProfileSource, overlay, source::PREFIX};
 use flashlore_trace::{ContentModel, DeltaModel, WorkloadOptions};
 
 use crate::error::CliError;
@@ -46,7 +46,10 @@ pub fn redrawn(
 
 /// A profile's text with another seed.
 fn reseeded(spec: &str, number: u64) -> Result<String, CliError> {
-    let seed = Source::parse(spec)?.options.seed.wrapping_add(number);
+    let seed = ProfileSource::parse(spec)?
+        .options
+        .seed
+        .wrapping_add(number);
     let kept = spec.split(',').filter(|part| !part.starts_with("seed="));
     let kept: Vec<&str> = kept.collect();
     Ok(format!("{},seed={seed}", kept.join(",")))

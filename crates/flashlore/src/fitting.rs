@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use flashlore_sim::results::RunResult;
 use flashlore_synth::fit::{Detail, Estimator};
-use flashlore_synth::{Fit, Source, SynthOptions};
+use flashlore_synth::{Fit, ProfileSource, SynthOptions};
 use flashlore_trace::WorkloadOptions;
 use serde::Serialize;
 
@@ -182,7 +182,7 @@ fn of_seeds(
                 seed,
                 ..SynthOptions::default()
             };
-            Input::made(&Source::of_fit(fit.clone(), of_seed), options)
+            Input::made(&ProfileSource::of_fit(fit.clone(), of_seed), options)
         })?;
         all.extend(replays(&made, target)?);
     }

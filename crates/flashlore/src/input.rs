@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flashlore_synth::{Source, overlay, source::PREFIX};
+use flashlore_synth::{ProfileSource, overlay, source::PREFIX};
 use flashlore_trace::{
     ContentModel, DeltaModel, FirstPass, Format, Join, NativeSource, PageSource, ReadOptions,
     Records, RequestSource, Stop, Summary, TraceReader, Workload, WorkloadOptions,
@@ -132,7 +132,7 @@ fn open_profile(spec: &str, read: &ReadOptions) -> Result<TraceReader, CliError>
         Some(format) => Err(CliError::Usage(format!(
             "--format {format}: {PREFIX}{spec} is no file, its records are made while they are read"
         ))),
-        None => Ok(Source::parse(spec)?.open().coalescing(read)),
+        None => Ok(ProfileSource::parse(spec)?.open().coalescing(read)),
     }
 }
 
@@ -144,7 +144,7 @@ fn machine_pages(paths: &[PathBuf], options: &WorkloadOptions) -> Result<Option<
         _ => None,
     };
     let Some(spec) = spec else { return Ok(None) };
-    Ok(Source::parse(spec)?.image_pages())
+    Ok(ProfileSource::parse(spec)?.image_pages())
 }
 
 /// Whether two paths name one file that exists.
@@ -235,7 +235,7 @@ impl Input {
     ///
     /// # Errors
     /// When it cannot be laid out as asked.
-    pub fn made(source: &Source, options: &WorkloadOptions) -> Result<Self, CliError> {
+    pub fn made(source: &ProfileSource, options: &WorkloadOptions) -> Result<Self, CliError> {
         let workload = Workload::from_readers(vec![source.open()], options)?;
         Ok(Self {
             requests: Requests::Memory(workload),

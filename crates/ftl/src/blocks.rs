@@ -28,7 +28,7 @@ pub const NO_BLOCK: u32 = u32::MAX;
 
 /// Where a block is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum BlockPhase {
     /// Erased, on the free list of its plane.
     Free,
     /// Being filled.
@@ -63,7 +63,7 @@ pub struct Block {
     /// What packed pages in it hold that nobody refers to, in grains.
     slack: u16,
     /// Where it is in its life.
-    pub state: State,
+    pub state: BlockPhase,
 }
 
 const _: () = assert!(size_of::<Block>() == 32);
@@ -129,7 +129,7 @@ impl Blocks {
             valid: 0,
             slack: 0,
             pool: pool_of(BlockId(block)) as u16,
-            state: State::Free,
+            state: BlockPhase::Free,
         };
         let buckets_per_pool = data_units + 1;
         Blocks {
@@ -214,7 +214,7 @@ impl Blocks {
         let before = record.weight(bits);
         change(record);
         let (state, pool, after) = (record.state, record.pool, record.weight(bits));
-        if state == State::Sealed && before != after {
+        if state == BlockPhase::Sealed && before != after {
             self.unlink(block.0, before);
             self.link(block.0, pool, after);
         }
@@ -313,15 +313,15 @@ impl Blocks {
     /// A free block is opened.
     pub fn open(&mut self, block: BlockId) {
         let record = &mut self.records[block.index()];
-        debug_assert_eq!(record.state, State::Free);
-        record.state = State::Open;
+        debug_assert_eq!(record.state, BlockPhase::Free);
+        record.state = BlockPhase::Open;
     }
 
     /// An open block is full.
     pub fn seal(&mut self, block: BlockId) {
         let record = &mut self.records[block.index()];
-        debug_assert_eq!(record.state, State::Open);
-        record.state = State::Sealed;
+        debug_assert_eq!(record.state, BlockPhase::Open);
+        record.state = BlockPhase::Sealed;
         let pool = record.pool;
         self.link(block.0, pool, self.weight(block));
         self.append_turn(block);
@@ -382,16 +382,16 @@ impl Blocks {
     /// A sealed block becomes a victim and leaves its bucket.
     pub fn begin_collection(&mut self, block: BlockId) {
         let record = &mut self.records[block.index()];
-        debug_assert_eq!(record.state, State::Sealed);
-        record.state = State::Collecting;
+        debug_assert_eq!(record.state, BlockPhase::Sealed);
+        record.state = BlockPhase::Collecting;
         self.unlink(block.0, self.weight(block));
     }
 
     /// A block could not be emptied and stays a candidate with what is still valid.
     pub fn abandon_collection(&mut self, block: BlockId) {
         let record = &mut self.records[block.index()];
-        debug_assert_eq!(record.state, State::Collecting);
-        record.state = State::Sealed;
+        debug_assert_eq!(record.state, BlockPhase::Collecting);
+        record.state = BlockPhase::Sealed;
         let pool = record.pool;
         self.link(block.0, pool, self.weight(block));
     }
@@ -410,7 +410,7 @@ impl Blocks {
             "block {} is erased with valid units",
             block.0
         );
-        record.state = State::Erasing;
+        record.state = BlockPhase::Erasing;
         record.erases += 1;
         if let Some(tally) = &mut self.tally {
             tally.count(block, record.erases);
@@ -421,14 +421,14 @@ impl Blocks {
     /// A collected block is never used again.
     pub fn retire(&mut self, block: BlockId) {
         let record = &mut self.records[block.index()];
-        debug_assert_eq!((record.state, record.valid), (State::Collecting, 0));
-        record.state = State::Retired;
+        debug_assert_eq!((record.state, record.valid), (BlockPhase::Collecting, 0));
+        record.state = BlockPhase::Retired;
         self.remove_turn(block);
     }
 
     /// An erased block is free.
     pub fn free(&mut self, block: BlockId) {
-        self.records[block.index()].state = State::Free;
+        self.records[block.index()].state = BlockPhase::Free;
     }
 
     /// Says how often a block has been erased, before anybody counts.
@@ -561,7 +561,7 @@ impl Blocks {
                     record.valid
                 ));
             }
-            let expected = (record.state == State::Sealed)
+            let expected = (record.state == BlockPhase::Sealed)
                 .then_some((usize::from(record.pool), record.weight(self.grain_bits)));
             if bucketed[number] != expected {
                 return Err(format!(
@@ -569,7 +569,10 @@ impl Blocks {
                     record.state, record.valid, bucketed[number]
                 ));
             }
-            let empty = matches!(record.state, State::Free | State::Erasing | State::Retired);
+            let empty = matches!(
+                record.state,
+                BlockPhase::Free | BlockPhase::Erasing | BlockPhase::Retired
+            );
             if empty && (record.valid, record.slack) != (0, 0) {
                 return Err(format!(
                     "block {number} is {:?} with valid units",
@@ -609,7 +612,7 @@ impl Blocks {
             while let Some(block) = at {
                 let record = self.record(block);
                 let numbered = before.is_none_or(|b| self.age(b) > self.age(block));
-                let waits = matches!(record.state, State::Sealed | State::Collecting);
+                let waits = matches!(record.state, BlockPhase::Sealed | BlockPhase::Collecting);
                 let linked = some_block(record.earlier) == before;
                 if usize::from(record.pool) != pool || !numbered || !waits || !linked {
                     return Err(format!(
@@ -627,7 +630,7 @@ impl Blocks {
         }
         let states = self.records.iter().map(|r| r.state);
         let full = states
-            .filter(|s| matches!(s, State::Sealed | State::Collecting))
+            .filter(|s| matches!(s, BlockPhase::Sealed | BlockPhase::Collecting))
             .count();
         if full != waiting {
             return Err(format!("{full} blocks are full, {waiting} have a turn"));

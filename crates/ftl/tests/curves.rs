@@ -10,7 +10,7 @@ use crate::common;
 use common::{Random, exported, single_plane, slc};
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Lpn, Tag, When};
-use flashlore_ftl::blocks::State;
+use flashlore_ftl::blocks::BlockPhase;
 use flashlore_ftl::{FtlOptions, PlainFtl, VictimChoice};
 use flashlore_oracle::curves;
 
@@ -87,7 +87,7 @@ fn measure(scale: Scale, spare: f64, victims: VictimChoice) -> Measured {
 fn sealed_blocks(ftl: &PlainFtl<NandSim>) -> (u64, u64) {
     let records = ftl.core().blocks().records().iter();
     records
-        .filter(|block| block.state == State::Sealed)
+        .filter(|block| block.state == BlockPhase::Sealed)
         .fold((0, 0), |(valid, count), block| {
             (valid + u64::from(block.valid), count + 1)
         })

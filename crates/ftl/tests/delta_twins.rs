@@ -22,7 +22,7 @@ use flashlore_ftl::policies::delta::heat::HeatOptions;
 use flashlore_ftl::policies::delta::viability::ViabilityOptions;
 use flashlore_ftl::policies::delta::{DeltaOptions, NEVER};
 use flashlore_ftl::{ContentFtl, FtlOptions, PlainFtl, Policies};
-use flashlore_oracle::delta_ftl::{Baseline, DeltaFtl, Event, Rules, Why};
+use flashlore_oracle::delta_ftl::{Baseline, DeltaEvent, DeltaFtl, Rules, Why};
 use proptest::prelude::*;
 
 type Medium = Recorded<Checked<MemoryFlash<Page>>>;
@@ -210,10 +210,10 @@ impl Core {
     }
 }
 
-fn of_model(events: Vec<Event>) -> Vec<Programmed> {
+fn of_model(events: Vec<DeltaEvent>) -> Vec<Programmed> {
     let programmed = events.into_iter().map(|event| match event {
-        Event::Whole(lpn) | Event::Merged(lpn, _) => Programmed::Whole(lpn),
-        Event::Packed(lpns) => Programmed::Packed(lpns),
+        DeltaEvent::Whole(lpn) | DeltaEvent::Merged(lpn, _) => Programmed::Whole(lpn),
+        DeltaEvent::Packed(lpns) => Programmed::Packed(lpns),
     });
     programmed.collect()
 }
@@ -299,7 +299,7 @@ fn twins(delta: DeltaOptions, encoder: Lengths, steps: &[Step]) -> Result<Sums, 
                     prop_assert!(reads.is_some(), "step {}: {} is not of {:?}", i, lpn, cold);
                     sums.merge_reads += reads.unwrap_or(0);
                     let events = model.take_events();
-                    prop_assert_eq!(events, vec![Event::Merged(lpn, Why::WriteCold)]);
+                    prop_assert_eq!(events, vec![DeltaEvent::Merged(lpn, Why::WriteCold)]);
                     sums.write_cold += 1;
                 }
             }
@@ -311,10 +311,10 @@ fn twins(delta: DeltaOptions, encoder: Lengths, steps: &[Step]) -> Result<Sums, 
         let events = model.take_events();
         for event in &events {
             match event {
-                Event::Whole(_) => sums.whole += 1,
-                Event::Packed(_) => sums.packed += 1,
-                Event::Merged(_, Why::ReadHot) => sums.read_hot += 1,
-                Event::Merged(_, Why::WriteCold) => sums.write_cold += 1,
+                DeltaEvent::Whole(_) => sums.whole += 1,
+                DeltaEvent::Packed(_) => sums.packed += 1,
+                DeltaEvent::Merged(_, Why::ReadHot) => sums.read_hot += 1,
+                DeltaEvent::Merged(_, Why::WriteCold) => sums.write_cold += 1,
             }
         }
         let expected = (of_model(events), host_reads);

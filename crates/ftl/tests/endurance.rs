@@ -7,7 +7,7 @@ use flashlore_content::PageTag;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Lpn, Tag, When};
-use flashlore_ftl::blocks::State;
+use flashlore_ftl::blocks::BlockPhase;
 use flashlore_ftl::{FtlError, FtlOptions, Mode, PlainFtl, Watermarks};
 
 const BLOCKS: u32 = 64;
@@ -74,7 +74,7 @@ fn a_device_takes_as_many_programs_as_its_blocks_endure() {
         assert!(used > 0.9, "{used}");
         assert!(core.blocks().records().iter().all(|b| b.erases < ENDURANCE));
         let retired = core.blocks().records().iter();
-        let retired = retired.filter(|b| b.state == State::Retired).count();
+        let retired = retired.filter(|b| b.state == BlockPhase::Retired).count();
         assert_eq!(retired as u64, c.retired);
         assert!(retired > 8, "{retired}");
     }

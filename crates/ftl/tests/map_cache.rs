@@ -10,7 +10,7 @@ use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Geometry, Lpn, Owned, Tag, Time, When};
-use flashlore_ftl::map_cache::{CacheOptions, CachedMap, Kind};
+use flashlore_ftl::map_cache::{CacheOptions, CachedMap, EntryKind};
 use flashlore_ftl::{ContentFtl, Counters, FtlError, FtlOptions, PlainFtl};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -22,7 +22,7 @@ fn direct(entries: u32) -> CacheOptions {
     CacheOptions {
         entries,
         protected: 0,
-        kind: Kind::Direct,
+        kind: EntryKind::Direct,
         journal_pages: 0,
     }
 }
@@ -169,7 +169,7 @@ proptest! {
         seed in any::<u64>(),
         rounds in 1u32..5,
     ) {
-        let both = Both::new(&device, Kind::Direct, PageTag(7));
+        let both = Both::new(&device, EntryKind::Direct, PageTag(7));
         let mut ftl =
             PlainFtl::with_map_cache(medium(&device.geometry), device.options.clone(), both).unwrap();
         let mut random = Random::new(seed);
@@ -182,7 +182,7 @@ proptest! {
         seed in any::<u64>(),
         values in select(vec![3u32, 500, 1_000_000]),
     ) {
-        let both = Both::new(&device, Kind::Shared, PageTag(7));
+        let both = Both::new(&device, EntryKind::Shared, PageTag(7));
         let dedup = DedupOptions {
             index_entries: Some(200),
             fingerprint_bits: 128,

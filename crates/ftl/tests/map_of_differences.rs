@@ -19,7 +19,7 @@ use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Owned, Ppn, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::parts::Past;
-use flashlore_ftl::map_cache::{CacheOptions, CachedMap, Kind, MapCache, Resident};
+use flashlore_ftl::map_cache::{CacheOptions, CachedMap, EntryKind, MapCache, Resident};
 use flashlore_ftl::policies::delta::DeltaOptions;
 use flashlore_ftl::policies::delta::viability::ViabilityOptions;
 use flashlore_ftl::{ContentFtl, FtlOptions, Policies, Unhashed};
@@ -97,7 +97,7 @@ fn device(drawn: &Device, on: On, fill: u32) -> (Ftl<Both<Page>>, u32, Rc<RefCel
     let build = |exported: u32| {
         let mut device = drawn.clone();
         device.options.exported = exported;
-        let mut map_cache = Both::new(&device, Kind::Fused, Page::Packed(Vec::new()));
+        let mut map_cache = Both::new(&device, EntryKind::Fused, Page::Packed(Vec::new()));
         // What finds no room waits.
         map_cache.mortal = true;
         let (medium, options) = (medium(&device.geometry), device.options);
@@ -367,7 +367,7 @@ fn large(entries: u32) -> Device {
         cache: CacheOptions {
             entries,
             protected: entries / 2,
-            kind: Kind::Fused,
+            kind: EntryKind::Fused,
             journal_pages: 0,
         },
     }
@@ -386,7 +386,7 @@ const DIFFERENCES: On = On {
 #[test]
 fn nothing_is_reported_but_what_changed() {
     let drawn = large(40);
-    let map_cache = Both::new(&drawn, Kind::Fused, Page::Packed(Vec::new()));
+    let map_cache = Both::new(&drawn, EntryKind::Fused, Page::Packed(Vec::new()));
     let notes = map_cache.notes.clone();
     let (medium, options) = (medium(&drawn.geometry), drawn.options);
     let mut ftl =
@@ -439,7 +439,7 @@ fn a_cache_of_everything_costs_nothing() {
         let cache = CacheOptions {
             entries: exported,
             protected: exported / 2,
-            kind: Kind::Fused,
+            kind: EntryKind::Fused,
             journal_pages: 0,
         };
         let map_cache = CachedMap::new(exported, cache, Page::Packed(Vec::new()));
@@ -533,7 +533,7 @@ fn a_difference_is_found_through_both_tables() {
 fn journals_are_programmed_page_by_page_and_folded_when_they_are_full() {
     let mut drawn = large(1200);
     drawn.cache.journal_pages = 2;
-    let map_cache = Both::new(&drawn, Kind::Fused, Page::Packed(Vec::new()));
+    let map_cache = Both::new(&drawn, EntryKind::Fused, Page::Packed(Vec::new()));
     let (medium, options) = (medium(&drawn.geometry), drawn.options);
     // Never write-hot: every write changes the first table alone.
     let on = On {
@@ -577,7 +577,7 @@ fn a_journal_stays_until_its_table_is_written() {
     let cache = CacheOptions {
         entries: 1200,
         protected: 0,
-        kind: Kind::Direct,
+        kind: EntryKind::Direct,
         journal_pages: 1,
     };
     let mut map: CachedMap<u32> = CachedMap::new(1200, cache, 0);
@@ -660,7 +660,7 @@ fn differences_that_wear_levelling_moves_change_their_entries() {
     drawn.geometry = Geometry::single_plane(60, 16, 4096).unwrap();
     drawn.options = FtlOptions::new(300);
     drawn.options.wear.static_gap = 1;
-    let map_cache = Both::new(&drawn, Kind::Fused, Page::Packed(Vec::new()));
+    let map_cache = Both::new(&drawn, EntryKind::Fused, Page::Packed(Vec::new()));
     let notes = map_cache.notes.clone();
     let on = On {
         hot_writes: 0,

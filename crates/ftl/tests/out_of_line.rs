@@ -11,7 +11,7 @@ use flashlore_content::{DedupOptions, Ledger, NoCensus, PageTag, ValueLedger};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Flash, Geometry, Lpn, PlaneId, Tag, Time, When};
-use flashlore_ftl::map_cache::{CacheOptions, CachedMap, Kind, MapCache};
+use flashlore_ftl::map_cache::{CacheOptions, CachedMap, EntryKind, MapCache};
 use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Mode, Scanned, Unhashed, Watermarks};
 use proptest::prelude::*;
 
@@ -215,7 +215,7 @@ proptest! {
             let cache = CacheOptions {
                 entries: 8,
                 protected: 0,
-                kind: Kind::Shared,
+                kind: EntryKind::Shared,
                 journal_pages: 0,
             };
             let map_cache = CachedMap::new(options.exported, cache, PageTag::FOREIGN);

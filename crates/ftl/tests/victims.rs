@@ -8,7 +8,7 @@ use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{BlockId, Geometry, Lpn, Tag, When};
-use flashlore_ftl::blocks::{Blocks, State};
+use flashlore_ftl::blocks::{BlockPhase, Blocks};
 use flashlore_ftl::gc::{VictimPolicy, Victims};
 use flashlore_ftl::{FtlOptions, PlainFtl, VictimChoice};
 
@@ -73,7 +73,7 @@ fn a_policy_of_somebody_else_is_obeyed() {
 fn oldest(blocks: &Blocks) -> (Option<BlockId>, bool) {
     let records = || (0..BLOCKS).map(|b| (BlockId(b), blocks.record(BlockId(b))));
     let gains =
-        || records().filter(|(_, r)| r.state == State::Sealed && u32::from(r.valid) < PAGES);
+        || records().filter(|(_, r)| r.state == BlockPhase::Sealed && u32::from(r.valid) < PAGES);
     let oldest = gains().min_by_key(|(_, r)| r.sealed);
     let fewest = gains().map(|(_, r)| r.valid).min();
     (

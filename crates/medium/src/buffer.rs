@@ -95,19 +95,19 @@ mod tests {
     use proptest::prelude::*;
 
     #[derive(Debug, Clone)]
-    enum Step {
+    enum BufferStep {
         Resize(usize),
         Extend(Vec<u8>),
         Clear,
         Clone,
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = BufferStep> {
         prop_oneof![
-            4 => (0usize..20_000).prop_map(Step::Resize),
-            4 => prop::collection::vec(any::<u8>(), 0..9_000).prop_map(Step::Extend),
-            1 => Just(Step::Clear),
-            1 => Just(Step::Clone),
+            4 => (0usize..20_000).prop_map(BufferStep::Resize),
+            4 => prop::collection::vec(any::<u8>(), 0..9_000).prop_map(BufferStep::Extend),
+            1 => Just(BufferStep::Clear),
+            1 => Just(BufferStep::Clone),
         ]
     }
 
@@ -118,19 +118,19 @@ mod tests {
             let mut model = Vec::new();
             for step in steps {
                 match step {
-                    Step::Resize(len) => {
+                    BufferStep::Resize(len) => {
                         buffer.resize(len);
                         model.resize(len, 0);
                     }
-                    Step::Extend(bytes) => {
+                    BufferStep::Extend(bytes) => {
                         buffer.extend_from_slice(&bytes);
                         model.extend_from_slice(&bytes);
                     }
-                    Step::Clear => {
+                    BufferStep::Clear => {
                         buffer.clear();
                         model.clear();
                     }
-                    Step::Clone => buffer = buffer.clone(),
+                    BufferStep::Clone => buffer = buffer.clone(),
                 }
                 prop_assert_eq!(&buffer[..], &model[..]);
                 prop_assert!(buffer.is_empty() || (buffer.as_ptr() as usize).is_multiple_of(PAGE));

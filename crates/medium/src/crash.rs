@@ -27,13 +27,13 @@ const GARBAGE: u8 = 0xDE;
 /// Bytes in memory with a volatile cache before them, a power switch, and syncs that fail when told.
 #[derive(Debug)]
 pub struct CrashMedium {
-    state: Mutex<State>,
+    state: Mutex<CrashState>,
     len: u64,
     discarded: u8,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct CrashState {
     durable: Vec<u8>,
     newest: Vec<u8>,
     pending: Vec<Call>,
@@ -62,10 +62,10 @@ impl CrashMedium {
         CrashMedium {
             len: bytes.len() as u64,
             discarded: 0,
-            state: Mutex::new(State {
+            state: Mutex::new(CrashState {
                 newest: bytes.clone(),
                 durable: bytes,
-                ..State::default()
+                ..CrashState::default()
             }),
         }
     }
@@ -123,7 +123,7 @@ impl CrashMedium {
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CrashState> {
         self.state.lock()
     }
 
@@ -156,7 +156,7 @@ impl CrashMedium {
     }
 }
 
-impl State {
+impl CrashState {
     /// Counts a call that changes something and cuts the power if it is the one.
     fn count(&mut self) {
         self.calls += 1;

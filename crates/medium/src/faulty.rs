@@ -90,11 +90,11 @@ pub struct Faults {
 #[derive(Debug)]
 pub struct FaultyMedium<M> {
     inner: M,
-    state: Mutex<State>,
+    state: Mutex<FaultState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct FaultState {
     faults: Faults,
     reads: u64,
     writes: u64,
@@ -103,9 +103,9 @@ struct State {
 
 impl<M: Medium> FaultyMedium<M> {
     pub fn new(inner: M, faults: Faults) -> Self {
-        let state = Mutex::new(State {
+        let state = Mutex::new(FaultState {
             faults,
-            ..State::default()
+            ..FaultState::default()
         });
         FaultyMedium { inner, state }
     }
@@ -134,7 +134,7 @@ impl<M: Medium> FaultyMedium<M> {
         self.state().syncs
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FaultState> {
         self.state.lock()
     }
 

@@ -11,7 +11,7 @@ mod served;
 use std::time::Instant;
 
 use flashlore_nbd::server::Config;
-use flashlore_nbd::transmission::{Command, Event, Replies, RequestReader, Rules};
+use flashlore_nbd::transmission::{Command, Replies, RequestEvent, RequestReader, Rules};
 use flashlore_nbd::wire::{REQUEST_BYTES, REQUEST_MAGIC};
 use flashlore_nbd::{ExportInfo, Limits};
 
@@ -51,12 +51,14 @@ fn in_memory(code: u16, count: u64, rounds: u64) -> (f64, u64) {
             let received = reader.receive(input).expect("the stream is well-formed");
             input = &input[received.consumed..];
             match received.event {
-                Some(Event::Request(request)) if request.command == Command::Read => {
+                Some(RequestEvent::Request(request)) if request.command == Command::Read => {
                     out.extend_from_slice(&replies.read_header(&request));
                     out.extend_from_slice(&block);
                 }
-                Some(Event::Request(request)) => replies.success(request.cookie, &mut out),
-                Some(Event::Payload(bytes)) => hash = hash.rotate_left(1) ^ u64::from(bytes[0]),
+                Some(RequestEvent::Request(request)) => replies.success(request.cookie, &mut out),
+                Some(RequestEvent::Payload(bytes)) => {
+                    hash = hash.rotate_left(1) ^ u64::from(bytes[0])
+                }
                 _ => {}
             }
         }

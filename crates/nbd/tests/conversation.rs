@@ -7,9 +7,9 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::client::{Call, ClientEvent, ClientHandshake, Goal, Reply, ReplyReader};
 use exercise::shop::Shop;
-use flashlore_nbd::handshake::{Event as Negotiated, ServerHandshake, Session, Tls};
+use flashlore_nbd::handshake::{HandshakeEvent, ServerHandshake, Session, Tls};
 use flashlore_nbd::transmission::{
-    Command, Event, Extents, Piece, Replies, Request, RequestReader, Rules,
+    Command, Extents, Piece, Replies, Request, RequestEvent, RequestReader, Rules,
 };
 use flashlore_nbd::{Errno, Limits};
 use proptest::prelude::*;
@@ -64,7 +64,7 @@ fn negotiate(structured: bool) -> (ReplyReader, Session<&'static str>) {
         while !bytes.is_empty() {
             let received = server.receive(bytes, &Shop, &mut out).unwrap();
             bytes = &bytes[received.consumed..];
-            if let Some(Negotiated::Transmission(found)) = received.event {
+            if let Some(HandshakeEvent::Transmission(found)) = received.event {
                 session = Some(*found);
             }
         }
@@ -212,15 +212,15 @@ proptest! {
                 let received = reader.receive(bytes).unwrap();
                 let mut out = Vec::new();
                 match received.event {
-                    Some(Event::Request(request))
+                    Some(RequestEvent::Request(request))
                         if request.command == Command::Write && request.length > 0 =>
                     {
                         writing = Some((request, Vec::new()));
                     }
-                    Some(Event::Request(request)) => {
+                    Some(RequestEvent::Request(request)) => {
                         serve(&mut disk, &replies, &request, &[], &mut out);
                     }
-                    Some(Event::Payload(part)) => {
+                    Some(RequestEvent::Payload(part)) => {
                         let (request, mut payload) = writing.take().unwrap();
                         payload.extend_from_slice(part);
                         if reader.payload_left() == 0 {
@@ -229,8 +229,8 @@ proptest! {
                             writing = Some((request, payload));
                         }
                     }
-                    Some(Event::Refused(refused)) => replies.refused(&refused, &mut out),
-                    Some(Event::Disconnect) => gone = true,
+                    Some(RequestEvent::Refused(refused)) => replies.refused(&refused, &mut out),
+                    Some(RequestEvent::Disconnect) => gone = true,
                     None => {}
                 }
                 if !out.is_empty() {

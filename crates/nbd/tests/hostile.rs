@@ -6,7 +6,7 @@ use crate::exercise;
 use exercise::shop::{FLAGS, Shop, announced, info, meta, option, replies, request};
 use exercise::{TIGHT, negotiate};
 use flashlore_nbd::handshake::{Received, ServerHandshake, Tls};
-use flashlore_nbd::transmission::{Event, RequestReader, Rules};
+use flashlore_nbd::transmission::{RequestEvent, RequestReader, Rules};
 use flashlore_nbd::{ExportInfo, Limits, ProtocolError};
 
 const UNSUP: u32 = 0x8000_0001;
@@ -256,7 +256,7 @@ fn the_payload_of_a_write_above_the_limit_is_passed_over_and_then_refused() {
         }
     };
     assert_eq!(left, 0);
-    assert!(matches!(refused, Event::Refused(refused) if refused.cookie == 9));
+    assert!(matches!(refused, RequestEvent::Refused(refused) if refused.cookie == 9));
     assert!(reader.is_idle());
 }
 
@@ -276,7 +276,7 @@ fn offsets_that_overflow_are_beyond_the_end() {
         let stream = request(0, code, 1, u64::MAX, length);
         let received = reader().receive(&stream).map(|r| r.event);
         assert!(
-            matches!(received, Ok(Some(Event::Refused(_)))),
+            matches!(received, Ok(Some(RequestEvent::Refused(_)))),
             "{code} {received:?}"
         );
     }

@@ -4,7 +4,7 @@ use crate::exercise;
 
 use exercise::shop::request;
 use flashlore_nbd::transmission::{
-    Command, Event, Extents, Piece, Refused, Replies, Request, RequestReader, Rules,
+    Command, Extents, Piece, Refused, Replies, Request, RequestEvent, RequestReader, Rules,
 };
 use flashlore_nbd::{Errno, ExportInfo, Limits};
 
@@ -182,7 +182,7 @@ fn a_refused_write_leaves_the_stream_in_step() {
     let second = reader.receive(&stream[28..]).unwrap();
     assert!(matches!(
         second.event,
-        Some(Event::Refused(Refused {
+        Some(RequestEvent::Refused(Refused {
             cookie: 7,
             errno: Errno::NotPermitted,
             ..
@@ -191,7 +191,7 @@ fn a_refused_write_leaves_the_stream_in_step() {
     let third = reader.receive(&stream[28 + second.consumed..]).unwrap();
     assert!(matches!(
         third.event,
-        Some(Event::Request(Request { cookie: 8, .. }))
+        Some(RequestEvent::Request(Request { cookie: 8, .. }))
     ));
 }
 

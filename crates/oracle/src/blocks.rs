@@ -28,7 +28,7 @@ pub(crate) enum Stream {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum BlockState {
     Free,
     Open,
     Sealed,
@@ -44,7 +44,7 @@ pub(crate) struct Slot<T> {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Block<T> {
-    pub(crate) state: State,
+    pub(crate) state: BlockState,
     pub(crate) slots: Vec<Slot<T>>,
     pub(crate) valid: usize,
     /// The step at which the valid count last changed or the block was sealed.
@@ -75,7 +75,7 @@ impl<T: Copy> Blocks<T> {
         rules.validate()?;
         let g = rules.geometry;
         let empty = Block {
-            state: State::Free,
+            state: BlockState::Free,
             slots: Vec::new(),
             valid: 0,
             since: 0,
@@ -245,7 +245,7 @@ impl<T: Copy> Blocks<T> {
     fn open_block(&mut self, plane: usize, stream: Stream) -> usize {
         let block = self.free[plane].pop_front();
         let block = block.expect("the caller made sure that the plane has a free block");
-        self.blocks[block].state = State::Open;
+        self.blocks[block].state = BlockState::Open;
         self.open[plane][stream as usize] = Some(block);
         block
     }
@@ -263,7 +263,7 @@ impl<T: Copy> Blocks<T> {
             let page = self.rules.geometry.pages_per_block - 1;
             self.emit(Op::Summary { block, page });
         }
-        self.blocks[block].state = State::Sealed;
+        self.blocks[block].state = BlockState::Sealed;
         self.touch(block);
         self.take_last_turn(block);
     }
@@ -288,7 +288,7 @@ impl<T: Copy> Blocks<T> {
     pub(crate) fn retired(&self, pool: usize) -> usize {
         let plane = |block| self.rules.geometry.plane_of(block);
         (0..self.blocks.len())
-            .filter(|&b| self.blocks[b].state == State::Retired)
+            .filter(|&b| self.blocks[b].state == BlockState::Retired)
             .filter(|&b| self.rules.pool_of(plane(b)) == pool)
             .count()
     }
@@ -300,7 +300,7 @@ impl<T: Copy> Blocks<T> {
             "block {block} is erased with valid units"
         );
         self.blocks[block].slots.clear();
-        self.blocks[block].state = State::Free;
+        self.blocks[block].state = BlockState::Free;
         self.free[self.rules.geometry.plane_of(block)].push_back(block);
         self.emit(Op::Erase { block });
     }
@@ -375,7 +375,7 @@ impl<T: Copy> Blocks<T> {
     /// Share of the sealed blocks' slots that hold valid units: the utilisation that the curves
     /// of [`crate::curves`] take. `None` while no block is sealed.
     pub(crate) fn sealed_utilisation(&self) -> Option<f64> {
-        let sealed = self.blocks.iter().filter(|b| b.state == State::Sealed);
+        let sealed = self.blocks.iter().filter(|b| b.state == BlockState::Sealed);
         let (count, valid) = sealed.fold((0, 0), |(n, v), block| (n + 1, v + block.valid));
         (count > 0).then(|| valid as f64 / (count * self.rules.geometry.units_per_block()) as f64)
     }
@@ -391,10 +391,10 @@ impl<T: Copy> Blocks<T> {
             let is_open = self.open[plane].contains(&Some(number));
             let is_free = self.free[plane].contains(&number);
             let expected = match block.state {
-                State::Free => (true, false, block.slots.is_empty()),
-                State::Open => (false, true, !full),
-                State::Sealed => (false, false, full),
-                State::Retired => (false, false, valid == 0),
+                BlockState::Free => (true, false, block.slots.is_empty()),
+                BlockState::Open => (false, true, !full),
+                BlockState::Sealed => (false, false, full),
+                BlockState::Retired => (false, false, valid == 0),
             };
             assert_eq!(
                 (is_free, is_open, true),

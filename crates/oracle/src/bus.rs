@@ -60,7 +60,7 @@ pub fn simulate(channels: &[usize], operations: &[Operation]) -> Vec<Span> {
     };
     for (number, operation) in operations.iter().enumerate() {
         if let Ready::At(at) = operation.ready {
-            simulator.schedule(at, Event::Ready(number));
+            simulator.schedule(at, BusEvent::Ready(number));
         }
     }
     while let Some(&Reverse((now, _))) = simulator.events.peek() {
@@ -70,7 +70,7 @@ pub fn simulate(channels: &[usize], operations: &[Operation]) -> Vec<Span> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum BusEvent {
     /// A phase of this operation ends.
     PhaseEnds(usize),
     /// This operation becomes ready.
@@ -80,7 +80,7 @@ enum Event {
 struct Simulator<'a> {
     operations: &'a [Operation],
     channels: &'a [usize],
-    events: BinaryHeap<Reverse<(u64, Event)>>,
+    events: BinaryHeap<Reverse<(u64, BusEvent)>>,
     /// The operations each die has not taken yet: (ready at, number).
     waiting: Vec<BTreeSet<(u64, usize)>>,
     /// The operation that holds each die.
@@ -94,7 +94,7 @@ struct Simulator<'a> {
 }
 
 impl Simulator<'_> {
-    fn schedule(&mut self, at: u64, event: Event) {
+    fn schedule(&mut self, at: u64, event: BusEvent) {
         self.events.push(Reverse((at, event)));
     }
 
@@ -115,13 +115,13 @@ impl Simulator<'_> {
         }
     }
 
-    fn note(&mut self, now: u64, event: Event) {
+    fn note(&mut self, now: u64, event: BusEvent) {
         match event {
-            Event::Ready(number) => {
+            BusEvent::Ready(number) => {
                 let die = self.operations[number].die;
                 self.waiting[die].insert((now, number));
             }
-            Event::PhaseEnds(number) => {
+            BusEvent::PhaseEnds(number) => {
                 let operation = &self.operations[number];
                 if operation.phases[self.phase[number]].channel {
                     self.channel_busy[self.channels[operation.die]] = false;
@@ -177,7 +177,7 @@ impl Simulator<'_> {
             self.spans[number].start_ns = now;
         }
         let duration = self.operations[number].phases[self.phase[number]].duration_ns;
-        self.schedule(now + duration, Event::PhaseEnds(number));
+        self.schedule(now + duration, BusEvent::PhaseEnds(number));
     }
 
     /// The operation is over: its die is idle, and what waited for it becomes ready.
@@ -188,7 +188,7 @@ impl Simulator<'_> {
             if let Ready::After { op, not_before_ns } = self.operations[later].ready
                 && op == number
             {
-                self.schedule(now.max(not_before_ns), Event::Ready(later));
+                self.schedule(now.max(not_before_ns), BusEvent::Ready(later));
             }
         }
     }

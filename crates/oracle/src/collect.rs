@@ -4,7 +4,7 @@
 //! Candidates are the sealed blocks of the pool whose valid units fit in fewer pages than the block
 //! has; [`Victims`] says which of them is the victim.
 
-use crate::blocks::{Blocks, Owner, State, Stream};
+use crate::blocks::{BlockState, Blocks, Owner, Stream};
 use crate::ops::{Cause, ReadCause};
 use crate::rules::{Streams, Victims};
 
@@ -71,7 +71,7 @@ impl<T: Copy> Blocks<T> {
     fn victim(&mut self, pool: usize) -> Option<usize> {
         let sealed: Vec<usize> = (0..self.blocks.len())
             .filter(|&b| self.rules.pool_of(self.rules.geometry.plane_of(b)) == pool)
-            .filter(|&b| self.blocks[b].state == State::Sealed)
+            .filter(|&b| self.blocks[b].state == BlockState::Sealed)
             .collect();
         let gainful = sealed.iter().any(|&b| self.gains(b));
         let candidates = sealed.iter().copied();
@@ -163,7 +163,7 @@ impl<T: Copy> Blocks<T> {
             self.pad(frontier, self.gc_stream());
         }
         if self.is_worn(victim) {
-            self.blocks[victim].state = State::Retired;
+            self.blocks[victim].state = BlockState::Retired;
         } else {
             self.erase(victim);
         }

@@ -59,7 +59,7 @@ pub enum Why {
 
 /// A flash page is programmed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum DeltaEvent {
     /// A logical page is stored whole for a host write.
     Whole(u64),
     /// Deltas are stored together, of these logical pages in the order of their slots.
@@ -104,7 +104,7 @@ enum Stored<V> {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct MapEntry {
     flag: bool,
     address: u64,
 }
@@ -127,7 +127,7 @@ struct Viability {
 pub struct DeltaFtl<V, L> {
     rules: Rules,
     length: L,
-    map: BTreeMap<u64, Entry>,
+    map: BTreeMap<u64, MapEntry>,
     /// Base address -> packed page.
     deltas: BTreeMap<u64, u64>,
     buffer: Vec<Slot<V>>,
@@ -135,7 +135,7 @@ pub struct DeltaFtl<V, L> {
     cold: BTreeSet<u64>,
     flash: BTreeMap<u64, Stored<V>>,
     viability: Viability,
-    events: Vec<Event>,
+    events: Vec<DeltaEvent>,
     totals: Totals,
 }
 
@@ -226,8 +226,9 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
             return;
         }
         let slots = std::mem::take(&mut self.buffer);
-        self.events
-            .push(Event::Packed(slots.iter().map(|slot| slot.lpn).collect()));
+        self.events.push(DeltaEvent::Packed(
+            slots.iter().map(|slot| slot.lpn).collect(),
+        ));
         let bases: Vec<u64> = slots.iter().map(|slot| slot.base).collect();
         let address = self.program(Stored::Packed(slots));
         for base in bases {
@@ -236,7 +237,7 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
     }
 
     /// The programs since the last call, in order.
-    pub fn take_events(&mut self) -> Vec<Event> {
+    pub fn take_events(&mut self) -> Vec<DeltaEvent> {
         std::mem::take(&mut self.events)
     }
 
@@ -319,7 +320,7 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
     }
 
     fn write_whole(&mut self, lpn: u64, value: V) {
-        self.events.push(Event::Whole(lpn));
+        self.events.push(DeltaEvent::Whole(lpn));
         self.store(lpn, value);
     }
 
@@ -334,7 +335,7 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
             length,
             value,
         });
-        let flagged = Entry {
+        let flagged = MapEntry {
             flag: true,
             address: base,
         };
@@ -345,7 +346,7 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
 
     fn merge(&mut self, lpn: u64, why: Why) {
         let value = self.look_up(lpn, self.map[&lpn]).value;
-        self.events.push(Event::Merged(lpn, why));
+        self.events.push(DeltaEvent::Merged(lpn, why));
         self.store(lpn, value);
     }
 
@@ -355,14 +356,14 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
             self.drop_delta(lpn, old);
         }
         let address = self.program(Stored::Full { lpn, value });
-        let entry = Entry {
+        let entry = MapEntry {
             flag: false,
             address,
         };
         self.map.insert(lpn, entry);
     }
 
-    fn drop_delta(&mut self, lpn: u64, entry: Entry) {
+    fn drop_delta(&mut self, lpn: u64, entry: MapEntry) {
         self.buffer.retain(|slot| slot.lpn != lpn);
         self.deltas.remove(&entry.address);
     }
@@ -385,7 +386,7 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
         }
     }
 
-    fn look_up(&self, lpn: u64, entry: Entry) -> Read<V> {
+    fn look_up(&self, lpn: u64, entry: MapEntry) -> Read<V> {
         if !entry.flag {
             return Read {
                 value: self.full(entry.address),
@@ -435,7 +436,7 @@ mod tests {
         let mut ftl = device(1000);
         ftl.write(7, 1);
         ftl.write(7, 2);
-        assert_eq!(ftl.take_events(), [Event::Whole(7)]);
+        assert_eq!(ftl.take_events(), [DeltaEvent::Whole(7)]);
         assert!(ftl.is_delta(7));
         let in_ram = Read {
             value: 2,
@@ -453,9 +454,9 @@ mod tests {
         assert!(ftl.merge_if_read_hot(7) && !ftl.merge_if_read_hot(7));
         ftl.write(7, 3); // read-hot: whole
         let expected = [
-            Event::Packed(vec![7]),
-            Event::Merged(7, Why::ReadHot),
-            Event::Whole(7),
+            DeltaEvent::Packed(vec![7]),
+            DeltaEvent::Merged(7, Why::ReadHot),
+            DeltaEvent::Whole(7),
         ];
         assert_eq!(ftl.take_events(), expected);
         ftl.check();
@@ -474,7 +475,7 @@ mod tests {
             }
             assert_eq!(
                 ftl.take_events()[0],
-                Event::Packed((0..fit).collect()),
+                DeltaEvent::Packed((0..fit).collect()),
                 "{bytes} bytes"
             );
             ftl.check();
@@ -482,7 +483,10 @@ mod tests {
         let mut ftl = device(3001);
         ftl.write(0, 0);
         ftl.write(0, 1);
-        assert_eq!(ftl.take_events(), [Event::Whole(0), Event::Whole(0)]);
+        assert_eq!(
+            ftl.take_events(),
+            [DeltaEvent::Whole(0), DeltaEvent::Whole(0)]
+        );
     }
 
     #[test]
@@ -492,11 +496,14 @@ mod tests {
             ftl.write(1, value);
             ftl.write(2, value);
         }
-        assert_eq!(ftl.take_events(), [Event::Whole(1), Event::Whole(2)]);
+        assert_eq!(
+            ftl.take_events(),
+            [DeltaEvent::Whole(1), DeltaEvent::Whole(2)]
+        );
         ftl.trim(1);
         assert_eq!(ftl.read(1), None);
         ftl.flush();
-        assert_eq!(ftl.take_events(), [Event::Packed(vec![2])]);
+        assert_eq!(ftl.take_events(), [DeltaEvent::Packed(vec![2])]);
         ftl.check();
     }
 
@@ -518,7 +525,7 @@ mod tests {
         assert_eq!(ftl.merge_cold(3), Some(1));
         assert_eq!(ftl.merge_cold(3), None);
         assert!(ftl.cold().is_empty());
-        assert_eq!(ftl.take_events(), [Event::Merged(3, Why::WriteCold)]);
+        assert_eq!(ftl.take_events(), [DeltaEvent::Merged(3, Why::WriteCold)]);
         assert!(ftl.is_delta(1) && !ftl.is_delta(2));
         ftl.check();
     }

@@ -31,7 +31,7 @@ pub struct Span {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum JobEvent {
     Completion { server: usize },
     Ready { job: usize, stage: usize },
 }
@@ -53,7 +53,7 @@ pub fn simulate(jobs: &[Job]) -> Vec<Vec<Span>> {
     for (number, job) in jobs.iter().enumerate() {
         simulator.schedule(
             job.arrival_ns,
-            Event::Ready {
+            JobEvent::Ready {
                 job: number,
                 stage: 0,
             },
@@ -67,7 +67,7 @@ pub fn simulate(jobs: &[Job]) -> Vec<Vec<Span>> {
 
 struct Simulator<'a> {
     jobs: &'a [Job],
-    events: BinaryHeap<Reverse<(u64, Event)>>,
+    events: BinaryHeap<Reverse<(u64, JobEvent)>>,
     /// The waiting stages of each server: (ready at, job, stage).
     queues: Vec<BTreeSet<(u64, usize, usize)>>,
     busy: Vec<bool>,
@@ -75,7 +75,7 @@ struct Simulator<'a> {
 }
 
 impl Simulator<'_> {
-    fn schedule(&mut self, at: u64, event: Event) {
+    fn schedule(&mut self, at: u64, event: JobEvent) {
         self.events.push(Reverse((at, event)));
     }
 
@@ -98,10 +98,10 @@ impl Simulator<'_> {
         }
     }
 
-    fn note(&mut self, now: u64, event: Event) {
+    fn note(&mut self, now: u64, event: JobEvent) {
         match event {
-            Event::Completion { server } => self.busy[server] = false,
-            Event::Ready { job, stage } => {
+            JobEvent::Completion { server } => self.busy[server] = false,
+            JobEvent::Ready { job, stage } => {
                 if let Some(&(server, _)) = self.jobs[job].stages.get(stage) {
                     self.queues[server].insert((now, job, stage));
                 }
@@ -118,10 +118,10 @@ impl Simulator<'_> {
             start_ns: now,
             completion_ns: completion,
         };
-        self.schedule(completion, Event::Completion { server });
+        self.schedule(completion, JobEvent::Completion { server });
         self.schedule(
             completion,
-            Event::Ready {
+            JobEvent::Ready {
                 job,
                 stage: stage + 1,
             },

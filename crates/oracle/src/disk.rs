@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// What a request wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RequestKind {
     /// Sectors, from buffer or media.
     Read,
     /// Sectors, to cache or media.
@@ -35,7 +35,7 @@ pub enum Order {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
     pub at: u64,
-    pub kind: Kind,
+    pub kind: RequestKind,
     /// The first sector.
     pub lba: u64,
     pub sectors: u64,
@@ -229,7 +229,7 @@ impl<'a> Disk<'a> {
                 }
             }
         }
-        let read = |&number: &usize| self.arrivals[number].kind == Kind::Read;
+        let read = |&number: &usize| self.arrivals[number].kind == RequestKind::Read;
         let wanted = self.served.as_ref().is_some_and(|served| served.mechanical)
             || self.waiting.iter().any(read);
         if !wanted && self.task.is_none() && !self.dirty.is_empty() {
@@ -499,12 +499,12 @@ impl<'a> Disk<'a> {
     fn prepared(&mut self, served: &mut Served, end: u64) {
         let request = served.request;
         match (request.kind, self.rules.cache) {
-            (Kind::Flush, _) => served.phase = Phase::Draining,
-            (Kind::Write, Some((sectors, _, _))) if request.sectors <= sectors => {
+            (RequestKind::Flush, _) => served.phase = Phase::Draining,
+            (RequestKind::Write, Some((sectors, _, _))) if request.sectors <= sectors => {
                 served.phase = Phase::WaitingForRoom;
             }
-            (Kind::Write, _) => self.set_out(served, request.lba),
-            (Kind::Read, _) => self.prepared_read(served, end),
+            (RequestKind::Write, _) => self.set_out(served, request.lba),
+            (RequestKind::Read, _) => self.prepared_read(served, end),
         }
     }
 
@@ -551,7 +551,7 @@ impl<'a> Disk<'a> {
 
     /// The mechanism is at hand.
     fn claim(&mut self, served: &mut Served, from: u64, end: u64) {
-        let write = served.request.kind == Kind::Write;
+        let write = served.request.kind == RequestKind::Write;
         let (_, read_overhead, write_overhead) = self.rules.overhead;
         let overhead = if write { write_overhead } else { read_overhead };
         let ready = served.begun + overhead;
@@ -576,7 +576,7 @@ impl<'a> Disk<'a> {
 
     /// The last sector of the request has passed.
     fn passed(&mut self, served: &mut Served, ready: u64, end: u64) {
-        if served.request.kind == Kind::Write {
+        if served.request.kind == RequestKind::Write {
             served.phase = Phase::Ending(self.now);
             return;
         }
@@ -612,13 +612,13 @@ impl<'a> Disk<'a> {
         };
         let number = self.waiting.remove(position);
         let request = self.arrivals[number];
-        if request.kind != Kind::Flush {
+        if request.kind != RequestKind::Flush {
             self.last_begin = Some(request.lba);
         }
         let (hit, _, write) = self.rules.overhead;
         let phase = match request.kind {
-            Kind::Read => Phase::Looking(self.now + hit),
-            Kind::Write | Kind::Flush => Phase::Preparing(self.now + write),
+            RequestKind::Read => Phase::Looking(self.now + hit),
+            RequestKind::Write | RequestKind::Flush => Phase::Preparing(self.now + write),
         };
         let fits = self
             .rules
@@ -626,9 +626,9 @@ impl<'a> Disk<'a> {
             .is_some_and(|(most, _, _)| request.sectors <= most);
         self.served = Some(Served {
             mechanical: match request.kind {
-                Kind::Read => true,
-                Kind::Write => !fits,
-                Kind::Flush => false,
+                RequestKind::Read => true,
+                RequestKind::Write => !fits,
+                RequestKind::Flush => false,
             },
             number,
             request,
@@ -647,7 +647,11 @@ impl<'a> Disk<'a> {
         if self.rules.order == Order::Arrival {
             return Some(0);
         }
-        if let Some(flush) = self.waiting.iter().position(|n| kind(n) == Kind::Flush) {
+        if let Some(flush) = self
+            .waiting
+            .iter()
+            .position(|n| kind(n) == RequestKind::Flush)
+        {
             return Some(flush);
         }
         let lbas: Vec<u64> = self.waiting.iter().map(|&n| self.arrivals[n].lba).collect();
@@ -727,7 +731,7 @@ mod tests {
         }
     }
 
-    fn request(at: u64, kind: Kind, lba: u64, sectors: u64) -> Arrival {
+    fn request(at: u64, kind: RequestKind, lba: u64, sectors: u64) -> Arrival {
         Arrival {
             at,
             kind,
@@ -740,14 +744,14 @@ mod tests {
     fn ends_are_those_counted_by_hand() {
         let arrivals = [
             // Sector 3 passes from 300 to 400, then 5 ns of bus.
-            request(0, Kind::Read, 3, 1),
+            request(0, RequestKind::Read, 3, 1),
             // Ready at 425. Sectors 8 and 9 pass from 800 to 1000; head switch to 1050; sector 10 is in slot 1,
             // 1100 to 1200; then 5 ns of bus.
-            request(405, Kind::Read, 8, 3),
+            request(405, RequestKind::Read, 8, 3),
             // Cylinder 1 from head 1: ready at 1335, there at 1485. Sector 20 is in slot 3: 2300 to 2400.
-            request(1_305, Kind::Write, 20, 1),
+            request(1_305, RequestKind::Write, 20, 1),
             // Ready at 2430, there at 2550. Sector 30 is in slot 4: 3400 to 3500.
-            request(2_400, Kind::Write, 30, 1),
+            request(2_400, RequestKind::Write, 30, 1),
         ];
         let outcome = simulate(&rules(), &arrivals, 5_000);
         assert_eq!(
@@ -765,12 +769,12 @@ mod tests {
             ..rules()
         };
         let arrivals = [
-            request(0, Kind::Read, 0, 1),
+            request(0, RequestKind::Read, 0, 1),
             // Sector 0 passes at 1000 to 1100 (ready at 20); 1 to 4 are read ahead until 1500.
-            request(1_600, Kind::Read, 1, 4),
+            request(1_600, RequestKind::Read, 1, 4),
             // In the cache at 1830, its data 20 ns later; destaged when the read-ahead has ended.
-            request(1_800, Kind::Write, 30, 4),
-            request(1_900, Kind::Flush, 0, 0),
+            request(1_800, RequestKind::Write, 30, 4),
+            request(1_900, RequestKind::Flush, 0, 0),
         ];
         let outcome = simulate(&with_buffers, &arrivals, 9_000);
         assert_eq!(outcome.ends[..3], [Some(1_105), Some(1_630), Some(1_850)]);

@@ -16,7 +16,7 @@ pub const PURGED: u32 = u32::MAX - 1;
 
 /// What a page referred to for a time.
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct HeldReference {
     from: u64,
     /// When it was superseded; the present is not.
     until: Option<u64>,
@@ -25,7 +25,7 @@ struct Held {
     held: bool,
 }
 
-impl Held {
+impl HeldReference {
     fn named(&self) -> Option<u32> {
         self.object.filter(|&object| object != PURGED)
     }
@@ -34,7 +34,7 @@ impl Held {
 /// The lists of versions, the window and the pins.
 #[derive(Debug, Clone)]
 pub struct HistoryModel {
-    pages: Vec<Vec<Held>>,
+    pages: Vec<Vec<HeldReference>>,
     oldest: u64,
     snapshots: BTreeSet<u64>,
     scheduled: BTreeSet<u64>,
@@ -48,7 +48,7 @@ impl HistoryModel {
     /// So many pages that refer to nothing. With tiers, the multiples of their spacing stay up to
     /// their age.
     pub fn new(pages: usize, exact: u64, tiers: Vec<(u64, u64)>) -> Self {
-        let nothing = Held {
+        let nothing = HeldReference {
             from: 0,
             until: None,
             object: None,
@@ -75,7 +75,7 @@ impl HistoryModel {
         versions[present].until = Some(stamp);
         versions[present].held = true;
         let old = versions[present].object;
-        versions.push(Held {
+        versions.push(HeldReference {
             from: stamp,
             until: None,
             object,
@@ -210,13 +210,13 @@ impl HistoryModel {
         for lpn in pages.start..pages.end.min(self.pages.len()) {
             let versions = &mut self.pages[lpn];
             let held = versions.iter().filter(|version| version.held);
-            gone.extend(held.clone().filter_map(Held::named));
+            gone.extend(held.clone().filter_map(HeldReference::named));
             let last_held = held.max_by_key(|version| version.from).copied();
             let present = versions[versions.len() - 1];
             let was_written = versions.len() > 1;
             versions.clear();
             if was_written {
-                versions.push(Held {
+                versions.push(HeldReference {
                     from: 0,
                     until: Some(present.from),
                     object: Some(PURGED),
@@ -258,7 +258,7 @@ impl HistoryModel {
     /// The objects held, in order, as often as they are.
     pub fn objects(&self) -> Vec<u32> {
         let held = self.pages.iter().flatten().filter(|version| version.held);
-        let mut objects: Vec<u32> = held.filter_map(Held::named).collect();
+        let mut objects: Vec<u32> = held.filter_map(HeldReference::named).collect();
         objects.sort_unstable();
         objects
     }

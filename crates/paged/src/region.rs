@@ -51,10 +51,10 @@ pub(crate) struct Region {
     len: AtomicUsize,
     /// A lock of the standard library, unlike all others here: one that is waited for must not allocate, and those of
     /// `parking_lot` do for a thread that waits for the first time.
-    state: Mutex<Option<State>>,
+    state: Mutex<Option<RegionState>>,
 }
 
-struct State {
+struct RegionState {
     file: File,
     used: Bits,
     /// Blocks that may hold something else than zeros.
@@ -108,7 +108,7 @@ impl Region {
             source,
         })?;
         let base = map(&file, len).map_err(failed("map"))?;
-        *state = Some(State {
+        *state = Some(RegionState {
             file,
             used: Bits::new(len / BLOCK),
             backed: Bits::new(len / BLOCK),
@@ -120,7 +120,7 @@ impl Region {
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<State>> {
+    fn lock(&self) -> MutexGuard<'_, Option<RegionState>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -275,7 +275,7 @@ impl Region {
     }
 }
 
-impl State {
+impl RegionState {
     /// Gives blocks space on the store; whether they read as zeros, or nothing if there is no space.
     fn back(&mut self, block: usize, count: usize) -> Option<bool> {
         let (at, len) = ((block * BLOCK) as u64, (count * BLOCK) as u64);
@@ -428,7 +428,7 @@ mod tests {
 
     /// What a test does with ranges.
     #[derive(Debug, Clone)]
-    enum Step {
+    enum RangeStep {
         Take { bytes: usize },
         GiveBack { pick: usize },
         Resize { pick: usize, bytes: usize },
@@ -436,32 +436,32 @@ mod tests {
         PushOut { pick: usize },
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = RangeStep> {
         let bytes = prop_oneof![1usize..3 * BLOCK, BLOCK..40 * BLOCK];
         prop_oneof![
-            4 => bytes.clone().prop_map(|bytes| Step::Take { bytes }),
-            2 => any::<usize>().prop_map(|pick| Step::GiveBack { pick }),
-            2 => (any::<usize>(), bytes).prop_map(|(pick, bytes)| Step::Resize { pick, bytes }),
-            1 => any::<usize>().prop_map(|pick| Step::Clear { pick }),
-            3 => any::<usize>().prop_map(|pick| Step::PushOut { pick }),
+            4 => bytes.clone().prop_map(|bytes| RangeStep::Take { bytes }),
+            2 => any::<usize>().prop_map(|pick| RangeStep::GiveBack { pick }),
+            2 => (any::<usize>(), bytes).prop_map(|(pick, bytes)| RangeStep::Resize { pick, bytes }),
+            1 => any::<usize>().prop_map(|pick| RangeStep::Clear { pick }),
+            3 => any::<usize>().prop_map(|pick| RangeStep::PushOut { pick }),
         ]
     }
 
     /// A range, and the byte that all of it holds.
-    struct Held {
+    struct HeldRange {
         start: *mut u8,
         bytes: usize,
         fill: u8,
     }
 
-    impl Held {
+    impl HeldRange {
         fn content(&mut self) -> &mut [u8] {
             // SAFETY: the range was given out to this owner alone.
             unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
         }
     }
 
-    fn pick(held: &[Held], pick: usize) -> Option<usize> {
+    fn pick(held: &[HeldRange], pick: usize) -> Option<usize> {
         (!held.is_empty()).then(|| pick % held.len())
     }
 
@@ -474,26 +474,26 @@ mod tests {
             prop_assert!(region.take(1).is_none());
             region.open(directory.path(), 8 << 20).unwrap();
             prop_assert!(matches!(region.open(directory.path(), 1), Err(RegionError::Open)));
-            let mut held: Vec<Held> = Vec::new();
+            let mut held: Vec<HeldRange> = Vec::new();
             for (number, step) in (1u8..).zip(steps) {
                 match step {
-                    Step::Take { bytes } => {
+                    RangeStep::Take { bytes } => {
                         let taken = region.take(bytes).unwrap();
                         prop_assert!(region.contains(taken.start));
                         prop_assert_eq!(taken.start.addr() % BLOCK, 0);
-                        let mut range = Held { start: taken.start, bytes, fill: number };
+                        let mut range = HeldRange { start: taken.start, bytes, fill: number };
                         if taken.is_zero {
                             prop_assert!(range.content().iter().all(|&byte| byte == 0));
                         }
                         range.content().fill(number);
                         held.push(range);
                     }
-                    Step::GiveBack { pick: at } => if let Some(at) = pick(&held, at) {
+                    RangeStep::GiveBack { pick: at } => if let Some(at) = pick(&held, at) {
                         let range = held.swap_remove(at);
                         // SAFETY: nothing uses it any more.
                         unsafe { region.give_back(range.start, range.bytes) };
                     },
-                    Step::Resize { pick: at, bytes } => if let Some(at) = pick(&held, at) {
+                    RangeStep::Resize { pick: at, bytes } => if let Some(at) = pick(&held, at) {
                         let range = &mut held[at];
                         // SAFETY: what is cut off is not used.
                         if unsafe { region.resize(range.start, range.bytes, bytes) } {
@@ -506,7 +506,7 @@ mod tests {
                             prop_assert!(bytes > range.bytes);
                         }
                     },
-                    Step::Clear { pick: at } => if let Some(at) = pick(&held, at) {
+                    RangeStep::Clear { pick: at } => if let Some(at) = pick(&held, at) {
                         let range = &mut held[at];
                         // SAFETY: its content is given up.
                         if unsafe { region.clear(range.start, range.bytes) } {
@@ -515,7 +515,7 @@ mod tests {
                         let fill = range.fill;
                         range.content().fill(fill);
                     },
-                    Step::PushOut { pick: at } => if let Some(at) = pick(&held, at) {
+                    RangeStep::PushOut { pick: at } => if let Some(at) = pick(&held, at) {
                         let range = &held[at];
                         let offset = range.start.addr() - region.start();
                         region.push_out(offset, range.bytes.next_multiple_of(BLOCK));
@@ -535,7 +535,7 @@ mod tests {
         let region = Region::new();
         region.open(directory.path(), 4 << 20).unwrap();
         let bytes = 2 << 20;
-        let mut range = Held {
+        let mut range = HeldRange {
             start: region.take(bytes).unwrap().start,
             bytes,
             fill: 7,

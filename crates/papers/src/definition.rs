@@ -132,7 +132,7 @@ pub struct Variant {
 /// What a figure can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum FigureKind {
     /// Must come out whatever the workload: arithmetic or an identity.
     Exact,
     /// A range or an order that a workload with the published statistics must show.
@@ -155,7 +155,7 @@ pub struct Check {
     pub figures: Vec<String>,
     pub claim: String,
     pub source: String,
-    pub kind: Kind,
+    pub kind: FigureKind,
     /// Why, unless exact or shape.
     pub reason: Option<String>,
     pub item: Vec<Item>,
@@ -181,7 +181,7 @@ pub struct Item {
     pub tolerance: Option<f64>,
     pub within: Option<[f64; 2]>,
     /// Instead of the check's.
-    pub kind: Option<Kind>,
+    pub kind: Option<FigureKind>,
     /// Instead of the check's.
     pub reason: Option<String>,
 }
@@ -202,7 +202,7 @@ pub struct Row {
     /// One expression, or those of an order.
     pub measures: Vec<Expression>,
     pub accept: Accept,
-    pub kind: Kind,
+    pub kind: FigureKind,
     pub reason: Option<String>,
     pub published: Option<f64>,
     pub unit: String,
@@ -265,11 +265,14 @@ impl Paper {
         };
         let kind = item.kind.unwrap_or(check.kind);
         let reason = item.reason.clone().or_else(|| check.reason.clone());
-        let judged = matches!(kind, Kind::Exact | Kind::Shape | Kind::Fitted);
+        let judged = matches!(
+            kind,
+            FigureKind::Exact | FigureKind::Shape | FigureKind::Fitted
+        );
         if judged && accept == Accept::Shown {
             return Err("nothing says what is accepted".to_owned());
         }
-        if !matches!(kind, Kind::Exact | Kind::Shape) && reason.is_none() {
+        if !matches!(kind, FigureKind::Exact | FigureKind::Shape) && reason.is_none() {
             return Err("a reason is missing".to_owned());
         }
         let measures = texts

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use flashlore_sim::config::{RunConfig, config_hash};
 use flashlore_sim::engine::{MeasureOptions, RunOptions, Ticker, simulate};
-use flashlore_synth::{Profile, Source, SynthOptions, load_profile};
+use flashlore_synth::{Profile, ProfileSource, SynthOptions, load_profile};
 use flashlore_trace::{
     ContentModel, Format, PageSource, ReadOptions, RequestSource, TraceReader, UNIT_BYTES,
     WorkloadOptions,
@@ -89,7 +89,7 @@ impl Group {
 
     fn run_profile(&self, name: &str, ticker: &mut dyn Ticker) -> Result<Found, PaperError> {
         let options = options(&self.workload, self.seed);
-        let source = Source::new(name, options)?;
+        let source = ProfileSource::new(name, options)?;
         let (profile, _) = load_profile(name)?;
         let content = WorkloadOptions::new(self.content(&source, &profile));
         let reader = || vec![source.open()];
@@ -115,7 +115,7 @@ impl Group {
     fn machine_pages(&self) -> Result<Option<u32>, PaperError> {
         match &self.workload.requests {
             Requests::Profile(name) => {
-                Ok(Source::new(name, options(&self.workload, self.seed))?.image_pages())
+                Ok(ProfileSource::new(name, options(&self.workload, self.seed))?.image_pages())
             }
             Requests::Capture(_) | Requests::Given(_) => Ok(None),
         }
@@ -241,7 +241,7 @@ impl Group {
         Ok(())
     }
 
-    fn content(&self, source: &Source, profile: &Profile) -> ContentModel {
+    fn content(&self, source: &ProfileSource, profile: &Profile) -> ContentModel {
         let Some((exponent, per_write)) = self.workload.zipf else {
             return ContentModel::FromTrace;
         };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::definition::{Accept, Column, Difference, Kind, Row, Variant, Workload};
+use crate::definition::{Accept, Column, Difference, FigureKind, Row, Variant, Workload};
 use crate::error::PaperError;
 use crate::experiment::{Calibrated, Chosen, Experiment, LeftOut, suffix};
 use crate::expression::Expression;
@@ -45,17 +45,17 @@ impl Verdict {
 
     /// The verdict on figures of a kind that are accepted or not. Of `reduced` runs, smaller ones than those that
     /// the accepted range is meant for, only what must come out whatever the workload is judged.
-    pub fn of(kind: Kind, accepted: bool, reduced: bool) -> Self {
+    pub fn of(kind: FigureKind, accepted: bool, reduced: bool) -> Self {
         match (kind, accepted) {
-            (Kind::Contradictory, _) => Self::Contradictory,
-            (Kind::NotReproducible, _) => Self::NotReproducible,
-            (Kind::Exact, true) => Self::Holds,
-            (Kind::Exact, false) => Self::Differs,
-            (Kind::Shape | Kind::Fitted, true) if reduced => Self::ScaledInside,
-            (Kind::Shape | Kind::Fitted, false) if reduced => Self::ScaledOutside,
-            (Kind::Shape, true) => Self::Holds,
-            (Kind::Fitted, true) => Self::Fitted,
-            (Kind::Shape | Kind::Fitted, false) => Self::Differs,
+            (FigureKind::Contradictory, _) => Self::Contradictory,
+            (FigureKind::NotReproducible, _) => Self::NotReproducible,
+            (FigureKind::Exact, true) => Self::Holds,
+            (FigureKind::Exact, false) => Self::Differs,
+            (FigureKind::Shape | FigureKind::Fitted, true) if reduced => Self::ScaledInside,
+            (FigureKind::Shape | FigureKind::Fitted, false) if reduced => Self::ScaledOutside,
+            (FigureKind::Shape, true) => Self::Holds,
+            (FigureKind::Fitted, true) => Self::Fitted,
+            (FigureKind::Shape | FigureKind::Fitted, false) => Self::Differs,
         }
     }
 
@@ -120,7 +120,7 @@ pub struct CheckReport {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ItemReport {
     pub name: String,
-    pub kind: Kind,
+    pub kind: FigureKind,
     pub reason: Option<String>,
     pub published: Option<f64>,
     /// What was measured; several for an order, absent where there is none.
@@ -296,14 +296,14 @@ mod tests {
 
     #[test]
     fn verdicts_follow_from_kind_and_range() {
-        use Kind::{Contradictory, Exact, NotReproducible, Shape};
+        use FigureKind::{Contradictory, Exact, NotReproducible, Shape};
         let all = [
             (Exact, true, Verdict::Holds),
             (Exact, false, Verdict::Differs),
             (Shape, true, Verdict::Holds),
             (Shape, false, Verdict::Differs),
-            (Kind::Fitted, true, Verdict::Fitted),
-            (Kind::Fitted, false, Verdict::Differs),
+            (FigureKind::Fitted, true, Verdict::Fitted),
+            (FigureKind::Fitted, false, Verdict::Differs),
             (Contradictory, true, Verdict::Contradictory),
             (Contradictory, false, Verdict::Contradictory),
             (NotReproducible, true, Verdict::NotReproducible),
@@ -314,7 +314,7 @@ mod tests {
         }
         let reduced = |kind| [true, false].map(|accepted| Verdict::of(kind, accepted, true));
         assert_eq!(reduced(Exact), [Verdict::Holds, Verdict::Differs]);
-        for kind in [Shape, Kind::Fitted] {
+        for kind in [Shape, FigureKind::Fitted] {
             let scaled = [Verdict::ScaledInside, Verdict::ScaledOutside];
             assert_eq!(reduced(kind), scaled);
         }

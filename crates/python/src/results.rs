@@ -22,16 +22,16 @@ use crate::table::Table;
 /// What one run left.
 #[pyclass(frozen, module = "flashlore._core")]
 #[derive(Clone)]
-pub struct Output(Arc<Held>);
+pub struct Output(Arc<HeldResult>);
 
 /// A pickled output.
-type State<'py> = (
+type PickledState<'py> = (
     String,
     Option<Bound<'py, PyBytes>>,
     Option<Bound<'py, PyBytes>>,
 );
 
-enum Held {
+enum HeldResult {
     Ran(Box<RunOutput>),
     Read {
         result: Box<RunResult>,
@@ -48,7 +48,7 @@ struct Rows {
 
 impl From<RunOutput> for Output {
     fn from(output: RunOutput) -> Self {
-        Output(Arc::new(Held::Ran(Box::new(output))))
+        Output(Arc::new(HeldResult::Ran(Box::new(output))))
     }
 }
 
@@ -60,7 +60,7 @@ impl Output {
     }
 
     /// All of it: the record as JSON, response times and time line as Parquet.
-    fn state<'py>(&self, py: Python<'py>) -> PyResult<State<'py>> {
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<PickledState<'py>> {
         let table = |has: bool, table: ResultsTable| -> PyResult<_> {
             if !has {
                 return Ok(None);
@@ -83,7 +83,7 @@ impl Output {
 
     /// Makes it of its state.
     #[staticmethod]
-    fn restore(state: State<'_>) -> PyResult<Self> {
+    fn restore(state: PickledState<'_>) -> PyResult<Self> {
         let (record, response, timeline) = state;
         let result = serde_json::from_str(&record).map_err(unreadable)?;
         let rows = |bytes: Option<Bound<'_, PyBytes>>| -> PyResult<_> {
@@ -98,7 +98,7 @@ impl Output {
                 rows,
             }))
         };
-        Ok(Output(Arc::new(Held::Read {
+        Ok(Output(Arc::new(HeldResult::Read {
             result,
             response: rows(response)?,
             timeline: rows(timeline)?,
@@ -109,8 +109,8 @@ impl Output {
     #[getter]
     fn has_responses(&self) -> bool {
         match &*self.0 {
-            Held::Ran(_) => true,
-            Held::Read { response, .. } => response.is_some(),
+            HeldResult::Ran(_) => true,
+            HeldResult::Read { response, .. } => response.is_some(),
         }
     }
 
@@ -118,8 +118,8 @@ impl Output {
     #[getter]
     fn has_timeline(&self) -> bool {
         match &*self.0 {
-            Held::Ran(output) => output.timeline.is_some(),
-            Held::Read { timeline, .. } => timeline.is_some(),
+            HeldResult::Ran(output) => output.timeline.is_some(),
+            HeldResult::Read { timeline, .. } => timeline.is_some(),
         }
     }
 
@@ -127,10 +127,10 @@ impl Output {
     #[getter]
     fn recovered(&self) -> Option<(u64, u32, u64)> {
         match &*self.0 {
-            Held::Ran(output) => output
+            HeldResult::Ran(output) => output
                 .recovered
                 .map(|found| (found.pages, found.instants, found.returns.into())),
-            Held::Read { .. } => None,
+            HeldResult::Read { .. } => None,
         }
     }
 }
@@ -138,22 +138,22 @@ impl Output {
 impl Tabled for Output {
     fn result(&self) -> &RunResult {
         match &*self.0 {
-            Held::Ran(output) => &output.result,
-            Held::Read { result, .. } => result,
+            HeldResult::Ran(output) => &output.result,
+            HeldResult::Read { result, .. } => result,
         }
     }
 
     fn response_rows(&self) -> Vec<Value> {
         match &*self.0 {
-            Held::Ran(output) => output.response_rows(),
-            Held::Read { response, .. } => response.iter().flat_map(Rows::all).collect(),
+            HeldResult::Ran(output) => output.response_rows(),
+            HeldResult::Read { response, .. } => response.iter().flat_map(Rows::all).collect(),
         }
     }
 
     fn timeline_rows(&self) -> Vec<Value> {
         match &*self.0 {
-            Held::Ran(output) => output.timeline_rows(),
-            Held::Read { timeline, .. } => timeline.iter().flat_map(Rows::all).collect(),
+            HeldResult::Ran(output) => output.timeline_rows(),
+            HeldResult::Read { timeline, .. } => timeline.iter().flat_map(Rows::all).collect(),
         }
     }
 }
@@ -257,7 +257,7 @@ fn read(path: &Path) -> Result<Vec<Output>, CliError> {
     let output = |result: RunResult| {
         let response = response.as_mut().map(|cut| cut.next(&result));
         let timeline = timeline.as_mut().and_then(|cut| cut.next_if_any(&result));
-        Output(Arc::new(Held::Read {
+        Output(Arc::new(HeldResult::Read {
             result: Box::new(result),
             response,
             timeline,

@@ -25,13 +25,13 @@ use crate::watch::{Watch, watched};
 /// One trace, or several that are one.
 #[pyclass(frozen, module = "flashlore._core")]
 pub struct Trace {
-    source: Source,
+    source: TraceSource,
     reading: Reading,
     loaded: Mutex<Option<Loaded>>,
 }
 
 #[derive(Clone)]
-enum Source {
+enum TraceSource {
     Paths(Vec<PathBuf>),
     Records(Arc<Records>),
 }
@@ -88,7 +88,7 @@ impl Trace {
             paths.try_for_each(|path| open(path, &reading.read).map(drop))
         })
         .map_err(raised)?;
-        Ok(Trace::of(Source::Paths(paths), reading))
+        Ok(Trace::of(TraceSource::Paths(paths), reading))
     }
 
     /// The records that arrays of equal length describe.
@@ -103,14 +103,20 @@ impl Trace {
         name: &str,
     ) -> PyResult<Self> {
         let records = arrays::of_buffers(py, [op, offset, length], time, content, name)?;
-        Ok(Trace::of(Source::Records(Arc::new(records)), as_it_is()))
+        Ok(Trace::of(
+            TraceSource::Records(Arc::new(records)),
+            as_it_is(),
+        ))
     }
 
     /// The records of an Arrow stream with columns of fixed types.
     #[staticmethod]
     fn from_stream(py: Python<'_>, data: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
         let records = arrays::of_stream(py, data, name)?;
-        Ok(Trace::of(Source::Records(Arc::new(records)), as_it_is()))
+        Ok(Trace::of(
+            TraceSource::Records(Arc::new(records)),
+            as_it_is(),
+        ))
     }
 
     /// The same records, read in another way where it is said. Those in memory are shared.
@@ -129,14 +135,14 @@ impl Trace {
             ..self.as_read()
         };
         let paths = match &self.source {
-            Source::Paths(paths) => &paths[..],
-            Source::Records(_) => &[],
+            TraceSource::Paths(paths) => &paths[..],
+            TraceSource::Records(_) => &[],
         };
         let Some((paths, options)) = redrawn(paths, &options, number).map_err(raised)? else {
             return Ok(None);
         };
         let source = match &self.source {
-            Source::Paths(_) => Source::Paths(paths),
+            TraceSource::Paths(_) => TraceSource::Paths(paths),
             records => records.clone(),
         };
         let reading = Reading {
@@ -178,7 +184,7 @@ impl Trace {
 }
 
 impl Trace {
-    fn of(source: Source, reading: Reading) -> Self {
+    fn of(source: TraceSource, reading: Reading) -> Self {
         Trace {
             source,
             reading,
@@ -188,8 +194,8 @@ impl Trace {
 
     pub fn is_profile(&self) -> bool {
         match &self.source {
-            Source::Paths(paths) => paths.iter().any(|path| profile(path).is_some()),
-            Source::Records(_) => false,
+            TraceSource::Paths(paths) => paths.iter().any(|path| profile(path).is_some()),
+            TraceSource::Records(_) => false,
         }
     }
 
@@ -200,7 +206,7 @@ impl Trace {
     /// Its path, if it is one trace that has one.
     pub fn path(&self) -> Option<&Path> {
         match &self.source {
-            Source::Paths(paths) if paths.len() == 1 => Some(&paths[0]),
+            TraceSource::Paths(paths) if paths.len() == 1 => Some(&paths[0]),
             _ => None,
         }
     }
@@ -219,8 +225,8 @@ impl Trace {
     pub fn readers(&self, stop: &Stop) -> Result<Vec<TraceReader>, CliError> {
         let opened = |path: &PathBuf| Ok(open(path, &self.reading.read)?.stopped_by(stop));
         match &self.source {
-            Source::Paths(paths) => paths.iter().map(opened).collect(),
-            Source::Records(records) => Ok(vec![
+            TraceSource::Paths(paths) => paths.iter().map(opened).collect(),
+            TraceSource::Records(records) => Ok(vec![
                 TraceReader::recorded(records.clone()).stopped_by(stop),
             ]),
         }
@@ -253,8 +259,8 @@ impl Trace {
         // The old one goes before the new one comes.
         *loaded = None;
         let input = match &self.source {
-            Source::Paths(paths) => Input::load_until(paths, options, with_bytes, stop)?,
-            Source::Records(records) => Input::recorded(records, options, stop)?,
+            TraceSource::Paths(paths) => Input::load_until(paths, options, with_bytes, stop)?,
+            TraceSource::Records(records) => Input::recorded(records, options, stop)?,
         };
         let input = Arc::new(input);
         *loaded = Some(Loaded {

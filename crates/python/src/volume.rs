@@ -125,7 +125,7 @@ impl Open {
     }
 
     /// Fills `bytes` from a disk, as it is or was at an instant.
-    fn read(&self, from: Place, at: Option<Past>, bytes: &mut [u8]) -> Result<(), ServeError> {
+    fn read(&self, from: DiskPlace, at: Option<Past>, bytes: &mut [u8]) -> Result<(), ServeError> {
         let allow_missing = at.is_some_and(|past| past.allow_missing);
         let text = at.map(|past| format!("ns:{}", past.instant));
         match self {
@@ -205,7 +205,7 @@ struct Past {
 
 /// Where on which disk.
 #[derive(Clone, Copy)]
-struct Place {
+struct DiskPlace {
     /// Its position among the disks.
     disk: usize,
     /// Its number, of an array.
@@ -278,10 +278,10 @@ impl Volume {
     }
 
     /// The place, if all bytes from it on lie on the disk.
-    fn place(&self, disk: usize, offset: u64, length: u64) -> PyResult<Place> {
+    fn place(&self, disk: usize, offset: u64, length: u64) -> PyResult<DiskPlace> {
         let (number, _, size) = self.shapes[disk];
         check_range(size, offset, length).map_err(|error| self.raise(error.into()))?;
-        Ok(Place {
+        Ok(DiskPlace {
             disk,
             machine: self.is_array.then_some(number),
             offset,
@@ -391,7 +391,7 @@ impl Volume {
             for piece in pieces(offset, length) {
                 let part;
                 (part, bytes) = bytes.split_at_mut((piece.end - piece.start) as usize);
-                let from = Place {
+                let from = DiskPlace {
                     offset: piece.start,
                     ..place
                 };

@@ -38,12 +38,12 @@ pub(crate) const DESCRIPTION: &str = "array.json";
 #[derive(Debug, Clone)]
 pub struct Home {
     directory: PathBuf,
-    held: Option<Arc<Held>>,
+    held: Option<Arc<HeldVolume>>,
     troubles: Arc<Troubles>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldVolume {
     directory: OwnedFd,
     /// Its name when it was opened.
     name: String,
@@ -69,7 +69,7 @@ impl Home {
                 true => Ok(OwnedFd::from(opened)),
                 false => Err(io::ErrorKind::NotADirectory.into()),
             });
-        let held = Held {
+        let held = HeldVolume {
             directory: opened.map_err(ServeError::file("open", &self.directory))?,
             name: self.name(),
         };

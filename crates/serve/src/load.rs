@@ -67,7 +67,7 @@ pub struct Went {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum RequestKind {
     Read,
     Write,
     Trim,
@@ -75,7 +75,7 @@ enum Kind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Request {
-    kind: Kind,
+    kind: RequestKind,
     offset: u64,
 }
 
@@ -94,9 +94,9 @@ impl Load {
             false => number % places,
         };
         let kind = match share(draws) {
-            drawn if drawn < self.pattern.reads => Kind::Read,
-            drawn if drawn < self.pattern.reads + self.pattern.trims => Kind::Trim,
-            _ => Kind::Write,
+            drawn if drawn < self.pattern.reads => RequestKind::Read,
+            drawn if drawn < self.pattern.reads + self.pattern.trims => RequestKind::Trim,
+            _ => RequestKind::Write,
         };
         Request {
             kind,
@@ -196,9 +196,9 @@ impl Load {
         let mut draws = self.draws(number);
         let request = self.request(number, device.size(), &mut draws);
         match request.kind {
-            Kind::Read => device.read(request.offset, buffer)?,
-            Kind::Trim => device.trim(request.offset, self.bytes as u64)?,
-            Kind::Write => {
+            RequestKind::Read => device.read(request.offset, buffer)?,
+            RequestKind::Trim => device.trim(request.offset, self.bytes as u64)?,
+            RequestKind::Write => {
                 self.fill(buffer, &mut draws);
                 device.write(request.offset, buffer)?;
             }

@@ -10,7 +10,7 @@ use cpu_time::ThreadTime;
 use flashlore_sim::config::{RunConfig, Settings, load_device, load_host, load_system};
 use flashlore_sim::engine::{RunOptions, simulate};
 use flashlore_sim::results::{RunResult, RunSpeed};
-use flashlore_synth::{Recipes, Source};
+use flashlore_synth::{ProfileSource, Recipes};
 use flashlore_trace::pages::PAGE_BYTES;
 use flashlore_trace::{
     ContentModel, PageSource, RequestBlock, RequestSource, Workload, WorkloadOptions,
@@ -37,7 +37,7 @@ fn main() {
         .filter(|a| !a.starts_with("--"))
         .collect();
     let spec = asked.first().map_or("sysbench,scale=0.05", String::as_str);
-    let source = Source::parse(spec).expect("a profile");
+    let source = ProfileSource::parse(spec).expect("a profile");
     let options = WorkloadOptions::new(ContentModel::FromTrace);
     let mut workload =
         Workload::from_readers(vec![source.open()], &options).expect("a profile can be read");

@@ -7,7 +7,7 @@ use flashlore_array::hdd::{Hdd, Options, Request as DiskRequest, Scheduler, driv
 use flashlore_sim::config::RunConfig;
 use flashlore_sim::engine::{RunError, RunOptions, check, simulate};
 use flashlore_sim::results::{RunResult, RunSpeed};
-use flashlore_synth::{Recipes, Source};
+use flashlore_synth::{ProfileSource, Recipes};
 use flashlore_trace::pages::PAGE_BYTES;
 use flashlore_trace::{
     ContentModel, Op, PageSource, RequestBlock, RequestSource, Workload, WorkloadOptions,
@@ -39,7 +39,7 @@ struct Made {
 }
 
 fn made(spec: &str) -> Made {
-    let source = Source::parse(spec).unwrap();
+    let source = ProfileSource::parse(spec).unwrap();
     let options = WorkloadOptions::new(ContentModel::FromTrace);
     Made {
         workload: Workload::from_readers(vec![source.open()], &options).unwrap(),

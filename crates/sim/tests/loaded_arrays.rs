@@ -5,11 +5,11 @@ use crate::common;
 use common::config;
 use flashlore_sim::engine::{RunOptions, simulate};
 use flashlore_sim::results::RunResult;
-use flashlore_synth::Source;
+use flashlore_synth::ProfileSource;
 use flashlore_trace::{ContentModel, Workload, WorkloadOptions};
 
 fn run(spec: &str, system: &str, more: &[&str]) -> RunResult {
-    let source = Source::parse(spec).unwrap();
+    let source = ProfileSource::parse(spec).unwrap();
     let options = WorkloadOptions::new(ContentModel::FromTrace);
     let mut workload = Workload::from_readers(vec![source.open()], &options).unwrap();
     let pages = source.recipes().unwrap();

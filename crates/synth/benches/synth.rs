@@ -6,7 +6,7 @@
 //! hash of the first.
 
 use cpu_time::ThreadTime;
-use flashlore_synth::{PRESETS, Source, SynthOptions};
+use flashlore_synth::{PRESETS, ProfileSource, SynthOptions};
 use flashlore_trace::{Batch, Op};
 
 const ROUNDS: usize = 3;
@@ -14,7 +14,7 @@ const RECORDS: u64 = 500_000;
 const SMALL_RECORDS: u64 = 5_000;
 
 struct Case {
-    source: Source,
+    source: ProfileSource,
     records: u64,
     hash: String,
     best_s: f64,
@@ -53,12 +53,12 @@ fn main() {
 impl Case {
     /// A profile scaled down to `most` records.
     fn new(name: &str, most: u64) -> Case {
-        let whole = Source::new(name, SynthOptions::default()).expect("a preset");
+        let whole = ProfileSource::new(name, SynthOptions::default()).expect("a preset");
         let options = SynthOptions {
             scale: (most as f64 / whole.definition.requests() as f64).min(1.0),
             ..SynthOptions::default()
         };
-        let source = Source::new(name, options).expect("a preset");
+        let source = ProfileSource::new(name, options).expect("a preset");
         Case {
             records: generate(&source, |_| {}),
             hash: hash_of(&source),
@@ -69,7 +69,7 @@ impl Case {
 }
 
 /// Makes all records; how many.
-fn generate(source: &Source, mut see: impl FnMut(&Batch)) -> u64 {
+fn generate(source: &ProfileSource, mut see: impl FnMut(&Batch)) -> u64 {
     let mut reader = source.open();
     let mut batch = Batch::default();
     let mut records = 0;
@@ -81,7 +81,7 @@ fn generate(source: &Source, mut see: impl FnMut(&Batch)) -> u64 {
 }
 
 /// 16 hexadecimal digits of the BLAKE3 of all records.
-fn hash_of(source: &Source) -> String {
+fn hash_of(source: &ProfileSource) -> String {
     let mut hasher = blake3::Hasher::new();
     generate(source, |batch| {
         for record in batch.iter() {

@@ -120,7 +120,7 @@ impl Generator {
     ///
     /// # Panics
     /// Later, with options that leave no page to write though there are writes;
-    /// [`Source::new`](crate::Source::new) refuses them.
+    /// [`ProfileSource::new`](crate::ProfileSource::new) refuses them.
     pub fn new(profile: &Profile, options: &SynthOptions) -> Self {
         let address = &profile.address;
         let scaled = options.scaled(profile);

@@ -41,4 +41,4 @@ pub use generate::{Generator, Scaled, SynthOptions};
 pub use presets::{PRESETS, load, load_profile};
 pub use profile::{Profile, profile_hash};
 pub use similarity::{Recipes, recipes, write_pages};
-pub use source::Source;
+pub use source::ProfileSource;

@@ -27,7 +27,7 @@ const MOST_RUNS: f64 = 16_777_216.0;
 
 /// A profile that was read, and how it is generated.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct ProfileSource {
     /// As it was asked for, without the prefix.
     pub name: String,
     pub definition: Definition,
@@ -37,12 +37,12 @@ pub struct Source {
     text: String,
 }
 
-impl Source {
+impl ProfileSource {
     /// A profile by `NAME` or `FILE` and options.
-    pub fn new(name: &str, options: SynthOptions) -> Result<Source, ProfileError> {
+    pub fn new(name: &str, options: SynthOptions) -> Result<ProfileSource, ProfileError> {
         let (definition, text) = load(name)?;
         options.check(name, &definition)?;
-        Ok(Source {
+        Ok(ProfileSource {
             name: name.to_owned(),
             definition,
             hash: profile_hash(&text),
@@ -52,9 +52,9 @@ impl Source {
     }
 
     /// A fit that is in no file yet.
-    pub fn of_fit(fit: Fit, options: SynthOptions) -> Source {
+    pub fn of_fit(fit: Fit, options: SynthOptions) -> ProfileSource {
         let text = fit.to_text();
-        Source {
+        ProfileSource {
             name: fit.name.clone(),
             definition: Definition::Fit(Box::new(fit)),
             hash: profile_hash(&text),
@@ -65,7 +65,7 @@ impl Source {
 
     /// A profile as `NAME` or `FILE` with `,scale=FACTOR`, `,requests=N` and `,seed=N` behind it,
     /// each of which may be left out.
-    pub fn parse(spec: &str) -> Result<Source, ProfileError> {
+    pub fn parse(spec: &str) -> Result<ProfileSource, ProfileError> {
         let mut parts = spec.split(',');
         let name = parts.next().unwrap_or_default();
         let mut options = SynthOptions::default();
@@ -77,8 +77,8 @@ impl Source {
                 _ => return Err(unknown(name, part, "scale=FACTOR, requests=N or seed=N")),
             }
         }
-        let source = Source::new(name, options)?;
-        Ok(Source {
+        let source = ProfileSource::new(name, options)?;
+        Ok(ProfileSource {
             name: spec.to_owned(),
             ..source
         })
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn settings_are_read_and_change_the_identity() {
-        let source = Source::parse("mail,seed=7,scale=0.01,requests=50").unwrap();
+        let source = ProfileSource::parse("mail,seed=7,scale=0.01,requests=50").unwrap();
         let wanted = SynthOptions {
             scale: 0.01,
             requests: Some(50),
@@ -222,7 +222,7 @@ mod tests {
             source.open().path(),
             "profile:mail,seed=7,scale=0.01,requests=50"
         );
-        let identity = |spec: &str| Source::parse(spec).unwrap().open().sha256();
+        let identity = |spec: &str| ProfileSource::parse(spec).unwrap().open().sha256();
         let specs = [
             "mail",
             "mail,seed=2",
@@ -274,7 +274,7 @@ mod tests {
             ),
             ("absent.toml", "cannot read the profile absent.toml"),
         ] {
-            let error = Source::parse(spec).unwrap_err().to_string();
+            let error = ProfileSource::parse(spec).unwrap_err().to_string();
             assert!(error.contains(wanted), "{spec}: {error}");
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use flashlore_synth::fit::{Detail, Estimator};
-use flashlore_synth::{Fit, PRESETS, Source};
+use flashlore_synth::{Fit, PRESETS, ProfileSource};
 use flashlore_testkit::data;
 use flashlore_trace::{
     Batch, ContentModel, Op, ReadOptions, TraceReader, WorkloadOptions, for_each_access,
@@ -55,7 +55,7 @@ fn the_fits_are_those_of_the_captures() {
 
 /// Distinct pages and values of the workload that a preset makes.
 fn counted(name: &str) -> (u64, usize) {
-    let mut reader = Source::parse(name).unwrap().open();
+    let mut reader = ProfileSource::parse(name).unwrap().open();
     let mut batch = Batch::default();
     let (mut pages, mut values) = (HashSet::new(), HashSet::new());
     while reader.next_batch(&mut batch).unwrap() {
@@ -71,7 +71,7 @@ fn counted(name: &str) -> (u64, usize) {
 #[test]
 fn a_fit_scales_and_stops_where_it_is_told() {
     let records = |spec: &str| {
-        let mut reader = Source::parse(spec).unwrap().open();
+        let mut reader = ProfileSource::parse(spec).unwrap().open();
         let mut batch = Batch::default();
         let (mut records, mut writes) = (0u64, 0u64);
         while reader.next_batch(&mut batch).unwrap() {
@@ -87,7 +87,7 @@ fn a_fit_scales_and_stops_where_it_is_told() {
     assert_eq!(whole, 68_297);
     assert_eq!(twice, 2 * whole);
     assert!(half.abs_diff(whole / 2) < whole / 50, "{half}");
-    let error = Source::parse("maildir,requests=1000000")
+    let error = ProfileSource::parse("maildir,requests=1000000")
         .unwrap_err()
         .to_string();
     assert!(error.contains("the fit makes about 68297"), "{error}");
@@ -118,7 +118,7 @@ fn damaged_fits_are_refused_or_work() {
         }
         match Fit::parse("damaged", &String::from_utf8(damaged).unwrap()) {
             Ok(fit) if fit.pages() < 1_000_000 => {
-                let mut reader = Source::of_fit(fit, Default::default()).open();
+                let mut reader = ProfileSource::of_fit(fit, Default::default()).open();
                 let mut batch = Batch::default();
                 while reader.next_batch(&mut batch).unwrap() {}
                 made += 1;

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use flashlore_synth::profile::Statistic;
-use flashlore_synth::{PRESETS, Source, SynthOptions};
+use flashlore_synth::{PRESETS, ProfileSource, SynthOptions};
 use flashlore_trace::{Batch, Op};
 
 /// Requests of a profile that is scaled down.
@@ -39,7 +39,7 @@ const READ: usize = 0;
 const WRITE: usize = 1;
 
 impl Counted {
-    fn of(source: &Source) -> Self {
+    fn of(source: &ProfileSource) -> Self {
         let mut counted = Counted {
             values: source.definition.has_content().then(Contents::default),
             ..Counted::default()
@@ -199,12 +199,12 @@ fn is_scaled(statistic: Statistic) -> bool {
     )
 }
 
-fn source(name: &str, scale: f64) -> Source {
+fn source(name: &str, scale: f64) -> ProfileSource {
     let options = SynthOptions {
         scale,
         ..SynthOptions::default()
     };
-    Source::new(name, options).unwrap()
+    ProfileSource::new(name, options).unwrap()
 }
 
 /// What a profile misses at a scale.

@@ -1,7 +1,7 @@
 //! The bytes of synthesised values: what the model says of them, measured with LZ4.
 
 use flashlore_synth::profile::Statistic;
-use flashlore_synth::similarity::{Kind, Recipe, Relation, materialise};
+use flashlore_synth::similarity::{PageKind, Recipe, Relation, materialise};
 use flashlore_synth::{
     Generator, PRESETS, Profile, Recipes, SynthOptions, load, load_profile, recipes, write_pages,
 };
@@ -47,7 +47,7 @@ fn delta(a: &Page, b: &Page) -> usize {
     compressed(&std::array::from_fn(|i| a[i] ^ b[i]))
 }
 
-fn family(kind: Kind, family: u32, version: u16) -> Recipe {
+fn family(kind: PageKind, family: u32, version: u16) -> Recipe {
     Recipe {
         kind,
         cluster: u32::MAX,
@@ -74,12 +74,12 @@ fn replay(profile: &Profile, options: &SynthOptions, mut each: impl FnMut(u64, O
 
 fn recipe() -> impl Strategy<Value = Recipe> {
     let kind = prop::sample::select(vec![
-        Kind::Record,
-        Kind::Log,
-        Kind::Text,
-        Kind::Zero,
-        Kind::Padded,
-        Kind::Random,
+        PageKind::Record,
+        PageKind::Log,
+        PageKind::Text,
+        PageKind::Zero,
+        PageKind::Padded,
+        PageKind::Random,
     ]);
     let cluster = prop_oneof![Just(u32::MAX), 0..20u32, any::<u32>()];
     let family = prop_oneof![0..20u32, any::<u32>()];
@@ -118,10 +118,10 @@ fn a_version_differs_from_the_one_before_in_as_many_records_as_the_model_says() 
     let profile = profile("tpc-c");
     let model = &profile.similarity.as_ref().unwrap().records;
     let length = (PAGE_BYTES - 12) / model.page as usize;
-    let (mut changed, mut last) = (0, page(&profile, &family(Kind::Record, 7, 0)));
+    let (mut changed, mut last) = (0, page(&profile, &family(PageKind::Record, 7, 0)));
     let versions = 1000;
     for version in 1..=versions {
-        let next = page(&profile, &family(Kind::Record, 7, version));
+        let next = page(&profile, &family(PageKind::Record, 7, version));
         let mut records = 0;
         for record in 0..model.page as usize {
             let at = 12 + record * length;
@@ -146,11 +146,11 @@ fn a_version_differs_from_the_one_before_in_as_many_records_as_the_model_says() 
 fn a_log_keeps_what_it_has_and_has_zeros_behind() {
     let profile = profile("tpc-c");
     let used = |page: &Page| page.iter().rposition(|&byte| byte != 0).unwrap() + 1;
-    let mut last = page(&profile, &family(Kind::Log, 7, 0));
+    let mut last = page(&profile, &family(PageKind::Log, 7, 0));
     let mut versions = 0;
     while used(&last) < PAGE_BYTES {
         versions += 1;
-        let next = page(&profile, &family(Kind::Log, 7, versions));
+        let next = page(&profile, &family(PageKind::Log, 7, versions));
         let end = used(&last);
         assert!(used(&next) > end, "version {versions}");
         assert_eq!(last[12..end], next[12..end]);
@@ -171,20 +171,20 @@ fn kinds_compress_as_their_names_say() {
             .sum();
         sum as f64 / (200 * PAGE_BYTES) as f64
     };
-    let random = alone(Kind::Random);
+    let random = alone(PageKind::Random);
     assert!(random > 0.99, "random {random}");
     for (kind, least, most) in [
-        (Kind::Text, 0.3, 0.8),
-        (Kind::Log, 0.1, 0.7),
-        (Kind::Padded, 0.1, 0.5),
-        (Kind::Record, 0.1, 0.4),
-        (Kind::Zero, 0.0, 0.02),
+        (PageKind::Text, 0.3, 0.8),
+        (PageKind::Log, 0.1, 0.7),
+        (PageKind::Padded, 0.1, 0.5),
+        (PageKind::Record, 0.1, 0.4),
+        (PageKind::Zero, 0.0, 0.02),
     ] {
         let ratio = alone(kind);
         println!("{kind:?} alone: {ratio:.3}");
         assert!((least..most).contains(&ratio), "{kind:?} {ratio}");
     }
-    let text = |n| page(&profile, &family(Kind::Text, n, 0));
+    let text = |n| page(&profile, &family(PageKind::Text, n, 0));
     let differences = (0..50)
         .map(|n| delta(&text(n), &text(n + 50)))
         .sum::<usize>();
@@ -216,7 +216,7 @@ fn versions_of_pages_of_records_have_the_stated_ratio_and_compress_worse_alone()
             if op == Op::Write
                 && before != after
                 && new.family == old.family
-                && new.kind == Kind::Record
+                && new.kind == PageKind::Record
             {
                 let (old, new) = (value(&recipes, before), value(&recipes, after));
                 count += 1;
@@ -352,7 +352,7 @@ fn clones_of_an_image_hold_variants_of_the_same_pages() {
 #[test]
 fn scattered_changes_touch_the_stated_share_of_bits() {
     let profile = profile("hadoop");
-    let reference = family(Kind::Random, 5, 0);
+    let reference = family(PageKind::Random, 5, 0);
     let reference = Recipe {
         cluster: 5,
         ..reference
@@ -451,11 +451,11 @@ fn impossible_models_are_refused() {
 #[ignore = "measures time: cargo test --release -- --ignored --nocapture a_page_costs"]
 fn a_page_costs_well_below_100_microseconds() {
     for (preset, kind) in [
-        ("tpc-c", Kind::Record),
-        ("loadsim", Kind::Log),
-        ("loadsim", Kind::Text),
-        ("loadsim", Kind::Padded),
-        ("hadoop", Kind::Random),
+        ("tpc-c", PageKind::Record),
+        ("loadsim", PageKind::Log),
+        ("loadsim", PageKind::Text),
+        ("loadsim", PageKind::Padded),
+        ("hadoop", PageKind::Random),
     ] {
         let profile = profile(preset);
         let model = profile.similarity.as_ref().unwrap();

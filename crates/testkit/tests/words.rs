@@ -90,6 +90,51 @@ fn words_that_were_given_up_are_not_used() {
     );
 }
 
+/// Words that say nothing alone: a type that is called so says what of.
+const TOO_SHORT: [&str; 8] = [
+    "Entry", "Event", "Held", "Kind", "Place", "Source", "State", "Step",
+];
+
+/// The type that a line defines.
+fn defined(line: &str) -> Option<&str> {
+    let mut words = line.split([' ', '<', '(', '{', ';', ':']);
+    let keyword = ["struct", "enum", "trait", "type"];
+    words.find(|word| keyword.contains(word))?;
+    words.next()
+}
+
+#[test]
+fn types_say_in_their_names_what_they_are() {
+    let mut all = Vec::new();
+    for krate in fs::read_dir(root().join("crates")).unwrap() {
+        let sources = krate.unwrap().path().join("src");
+        if sources.is_dir() {
+            files(&sources, &mut all);
+        }
+    }
+    let mut found = Vec::new();
+    for path in all {
+        let text = fs::read_to_string(&path).unwrap();
+        for (number, line) in (1..).zip(text.lines()) {
+            let code = line.trim_start();
+            if !code.starts_with("//")
+                && defined(code).is_some_and(|name| TOO_SHORT.contains(&name))
+            {
+                found.push(format!("{}:{number}: {code}", path.display()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "of what?\n{}", found.join("\n"));
+}
+
+#[test]
+fn a_definition_is_found_behind_its_keyword() {
+    assert_eq!(defined("pub(super) enum State {"), Some("State"));
+    assert_eq!(defined("struct Held(Arc<OwnedFd>);"), Some("Held"));
+    assert_eq!(defined("pub struct Place<'a> {"), Some("Place"));
+    assert_eq!(defined("let state = State::new();"), None);
+}
+
 #[test]
 fn a_word_is_found_within_a_name() {
     for line in [

@@ -56,7 +56,7 @@ pub enum Error {
     #[error("{path}, {place}: {fault}")]
     Malformed {
         path: String,
-        place: Place,
+        place: RecordPlace,
         fault: Fault,
     },
     #[error("{path}: not a usable native trace: {what}")]
@@ -87,18 +87,18 @@ pub enum Error {
 /// Where in an input a record stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum RecordPlace {
     /// A line of a text trace, from 1.
     Line(u64),
     /// A record of a binary trace, from 1.
     Record(u64),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for RecordPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Line(n) => write!(f, "line {n}"),
-            Place::Record(n) => write!(f, "record {n}"),
+            RecordPlace::Line(n) => write!(f, "line {n}"),
+            RecordPlace::Record(n) => write!(f, "record {n}"),
         }
     }
 }

@@ -40,7 +40,7 @@ pub mod workload;
 
 pub use convert::{ConvertOptions, ConvertReport, RateWrites, convert};
 pub use devices::DeviceNames;
-pub use error::{Error, Fault, Place, Result};
+pub use error::{Error, Fault, RecordPlace, Result};
 pub use formats::Format;
 pub use formats::native::NativeFile;
 pub use info::Info;

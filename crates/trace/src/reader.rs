@@ -73,13 +73,13 @@ pub struct TraceReader {
     path: String,
     format: Format,
     lenient: bool,
-    source: Source,
+    source: RecordSource,
     coalescer: Option<Coalescer>,
     stats: ReadStats,
     stop: Stop,
 }
 
-enum Source {
+enum RecordSource {
     Stream(Box<Stream>),
     Native(Box<NativeReader>),
     Made(Made),
@@ -235,11 +235,11 @@ impl TraceReader {
             values: Values::default(),
             clock: Clock::default(),
         };
-        let source = Source::Stream(Box::new(stream));
+        let source = RecordSource::Stream(Box::new(stream));
         Ok(Self::over(name.to_owned(), format, source, options))
     }
 
-    fn over(path: String, format: Format, source: Source, options: &ReadOptions) -> Self {
+    fn over(path: String, format: Format, source: RecordSource, options: &ReadOptions) -> Self {
         TraceReader {
             path,
             format,
@@ -268,7 +268,7 @@ impl TraceReader {
             });
         }
         let native = NativeReader::open(path.clone(), bytes)?;
-        let source = Source::Native(Box::new(native));
+        let source = RecordSource::Native(Box::new(native));
         Ok(Self::over(path, Format::Native, source, options))
     }
 
@@ -281,7 +281,7 @@ impl TraceReader {
         identity: [u8; 32],
         next: Box<dyn FnMut(&mut Batch) -> bool + Send>,
     ) -> Self {
-        let source = Source::Made(Made {
+        let source = RecordSource::Made(Made {
             next,
             identity,
             names: DeviceNames::new(Format::Made.name_style()),
@@ -292,7 +292,7 @@ impl TraceReader {
 
     pub fn recorded(records: Arc<Records>) -> Self {
         let (path, stats) = (records.name.clone(), records.stats.clone());
-        let source = Source::Recorded(Recorded {
+        let source = RecordSource::Recorded(Recorded {
             records,
             next: 0,
             names: DeviceNames::new(Format::Made.name_style()),
@@ -363,8 +363,10 @@ impl TraceReader {
 
     pub fn compression(&self) -> Compression {
         match &self.source {
-            Source::Stream(stream) => stream.pieces.input().compression(),
-            Source::Native(_) | Source::Made(_) | Source::Recorded(_) => Compression::None,
+            RecordSource::Stream(stream) => stream.pieces.input().compression(),
+            RecordSource::Native(_) | RecordSource::Made(_) | RecordSource::Recorded(_) => {
+                Compression::None
+            }
         }
     }
 
@@ -377,37 +379,37 @@ impl TraceReader {
     /// a text trace.
     pub fn origin_ns(&self) -> u64 {
         match &self.source {
-            Source::Stream(stream) => stream.clock.origin_ns.unwrap_or(0),
-            Source::Native(native) => native.origin_ns(),
-            Source::Made(_) | Source::Recorded(_) => 0,
+            RecordSource::Stream(stream) => stream.clock.origin_ns.unwrap_or(0),
+            RecordSource::Native(native) => native.origin_ns(),
+            RecordSource::Made(_) | RecordSource::Recorded(_) => 0,
         }
     }
 
     /// Names of the devices seen so far.
     pub fn device_names(&self) -> &DeviceNames {
         match &self.source {
-            Source::Stream(stream) => &stream.names,
-            Source::Native(native) => native.names(),
-            Source::Made(made) => &made.names,
-            Source::Recorded(recorded) => &recorded.names,
+            RecordSource::Stream(stream) => &stream.names,
+            RecordSource::Native(native) => native.names(),
+            RecordSource::Made(made) => &made.names,
+            RecordSource::Recorded(recorded) => &recorded.names,
         }
     }
 
     /// Number of value ids: of a native trace all, of any other those given so far.
     pub fn value_count(&self) -> u32 {
         match &self.source {
-            Source::Stream(stream) => stream.values.len(),
-            Source::Native(native) => native.values(),
-            Source::Made(made) => made.values,
-            Source::Recorded(recorded) => recorded.records.values,
+            RecordSource::Stream(stream) => stream.values.len(),
+            RecordSource::Native(native) => native.values(),
+            RecordSource::Made(made) => made.values,
+            RecordSource::Recorded(recorded) => recorded.records.values,
         }
     }
 
     /// The digest of a value id: the trace's own, or where there are ids only the [`derived_digest`].
     pub fn digest(&self, value: u32) -> Digest {
         match &self.source {
-            Source::Stream(stream) => stream.values.digest(value),
-            Source::Native(_) | Source::Made(_) | Source::Recorded(_) => None,
+            RecordSource::Stream(stream) => stream.values.digest(value),
+            RecordSource::Native(_) | RecordSource::Made(_) | RecordSource::Recorded(_) => None,
         }
         .unwrap_or_else(|| derived_digest(value))
     }
@@ -415,26 +417,29 @@ impl TraceReader {
     /// Bytes of the stored input taken so far; all of them once the last batch was read.
     pub fn stored_bytes(&self) -> u64 {
         match &self.source {
-            Source::Stream(stream) => stream.pieces.input().stored_bytes(),
-            Source::Native(native) => native.stored_bytes(),
-            Source::Made(_) | Source::Recorded(_) => 0,
+            RecordSource::Stream(stream) => stream.pieces.input().stored_bytes(),
+            RecordSource::Native(native) => native.stored_bytes(),
+            RecordSource::Made(_) | RecordSource::Recorded(_) => 0,
         }
     }
 
     /// SHA-256 of the input as stored; of all of it once the last batch was read.
     pub fn sha256(&self) -> [u8; 32] {
         match &self.source {
-            Source::Stream(stream) => stream.pieces.input().sha256(),
-            Source::Native(native) => native.sha256(),
-            Source::Made(made) => made.identity,
-            Source::Recorded(recorded) => recorded.records.identity,
+            RecordSource::Stream(stream) => stream.pieces.input().sha256(),
+            RecordSource::Native(native) => native.sha256(),
+            RecordSource::Made(made) => made.identity,
+            RecordSource::Recorded(recorded) => recorded.records.identity,
         }
     }
 
     /// Whether it can go back to the first record. Only native traces and those in memory can: the others may come
     /// from a pipe.
     pub(crate) fn can_rewind(&self) -> bool {
-        matches!(self.source, Source::Native(_) | Source::Recorded(_))
+        matches!(
+            self.source,
+            RecordSource::Native(_) | RecordSource::Recorded(_)
+        )
     }
 
     /// Back to the first record, where that can be done.
@@ -443,13 +448,13 @@ impl TraceReader {
             coalescer.rewind();
         }
         match &mut self.source {
-            Source::Stream(_) | Source::Made(_) => false,
-            Source::Native(native) => {
+            RecordSource::Stream(_) | RecordSource::Made(_) => false,
+            RecordSource::Native(native) => {
                 native.rewind();
                 self.stats = ReadStats::default();
                 true
             }
-            Source::Recorded(recorded) => {
+            RecordSource::Recorded(recorded) => {
                 recorded.next = 0;
                 self.stats = recorded.records.stats.clone();
                 true
@@ -458,7 +463,7 @@ impl TraceReader {
     }
 }
 
-impl Source {
+impl RecordSource {
     /// Replaces the contents of `batch` with the next records as the trace has them; false at the end.
     fn next_batch(
         &mut self,
@@ -467,10 +472,10 @@ impl Source {
         stats: &mut ReadStats,
     ) -> Result<bool> {
         match self {
-            Source::Stream(stream) => stream.fill(batch, lenient, stats),
-            Source::Native(native) => native.next_batch(batch),
-            Source::Made(made) => Ok(made.next_batch(batch)),
-            Source::Recorded(recorded) => Ok(recorded.next_batch(batch)),
+            RecordSource::Stream(stream) => stream.fill(batch, lenient, stats),
+            RecordSource::Native(native) => native.next_batch(batch),
+            RecordSource::Made(made) => Ok(made.next_batch(batch)),
+            RecordSource::Recorded(recorded) => Ok(recorded.next_batch(batch)),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use sha2::{Digest as _, Sha256};
 
 use crate::digests::{MAX_VALUES, too_many_values};
-use crate::error::{Error, Fault, Place, Result};
+use crate::error::{Error, Fault, RecordPlace, Result};
 use crate::formats::check;
 use crate::reader::{Clock, ReadStats};
 use crate::record::{Batch, Op, Record, chunks};
@@ -101,7 +101,7 @@ impl Recorder {
             .map(|(op, has_content)| self.append(time_ns, op, offset, length, has_content))
             .map_err(|fault| Error::Malformed {
                 path: self.name.clone(),
-                place: Place::Record(self.len + 1),
+                place: RecordPlace::Record(self.len + 1),
                 fault,
             })
     }

@@ -11,7 +11,7 @@ use crate::error::VolumeError;
 use crate::fetch::Proof;
 use crate::findings::{Finding, LOST};
 use crate::format::superblock::SUPERBLOCK_BYTES;
-use crate::format::{Kind, Superblock, packed};
+use crate::format::{Superblock, UnitKind, packed};
 use crate::lost::{Lost, NOWHERE};
 use crate::nand::NandError;
 use crate::open::{Image, Recovery, read_image};
@@ -235,7 +235,7 @@ fn read_all(
         let why = match units.read(ppn, generation) {
             Ok(stored) if !proof.holds(&stored.record) => ELSEWHERE.to_owned(),
             Ok(stored) => {
-                if stored.record.kind == Kind::Packed {
+                if stored.record.kind == UnitKind::Packed {
                     let slots = packed::lost_slots(&*stored.bytes);
                     lost.extend((!slots.is_empty()).then_some((ppn, slots)));
                 }

@@ -12,7 +12,9 @@ use crate::format::areas::geometry;
 use crate::format::journal::JournalValue;
 use crate::format::packed::{self, Head};
 use crate::format::superblock::{SUPERBLOCK_BYTES, Unusable};
-use crate::format::{Areas, AreasError, Change, Entry, Identity, Kind, Root, Slot, Superblock};
+use crate::format::{
+    Areas, AreasError, Change, Identity, JournalEntry, Root, Slot, Superblock, UnitKind,
+};
 use crate::layer::PackedRow;
 use crate::load::{self, BlockState, Tables};
 use crate::unit::read_slot;
@@ -127,16 +129,16 @@ fn superblock(copy: u64, found: &Superblock, out: &mut impl Write) -> io::Result
             out,
             "superblock {copy}: epoch {} goes on after event {}",
             start.epoch,
-            Event(start.after)
+            EventNumber(start.after)
         )?;
     }
     Ok(())
 }
 
 /// A sequence number, write sequence number or generation as epoch and number within it.
-struct Event(u64);
+struct EventNumber(u64);
 
-impl std::fmt::Display for Event {
+impl std::fmt::Display for EventNumber {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let shift = crate::nand::EPOCH_SHIFT;
         write!(f, "{}.{}", self.0 >> shift, self.0 & ((1 << shift) - 1))
@@ -175,7 +177,7 @@ fn roots(
                  directories {:?}",
                 root.checkpoint,
                 root.epoch,
-                Event(root.sequence),
+                EventNumber(root.sequence),
                 root.stamp,
                 root.history.oldest,
                 root.history.entries,
@@ -206,7 +208,7 @@ fn rows(id: &Identity, tables: &Tables, out: &mut impl Write) -> io::Result<()> 
                     "unit"
                 },
                 object.location.0,
-                Event(object.write_seq),
+                EventNumber(object.write_seq),
                 object.digest.0,
             )?;
         }
@@ -255,7 +257,7 @@ fn rows(id: &Identity, tables: &Tables, out: &mut impl Write) -> io::Result<()> 
             out,
             "block {block}: {state} erases {} generation {} pages {}",
             row.erases,
-            Event(row.generation),
+            EventNumber(row.generation),
             row.taken,
         )?;
     }
@@ -279,7 +281,7 @@ fn journal(
             "batch {number}: segment {} epoch {} durable {} entries {}",
             batch.segment,
             batch.epoch,
-            Event(batch.durable),
+            EventNumber(batch.durable),
             batch.entries.len(),
         )?;
         for JournalValue { head, .. } in &batch.values {
@@ -287,18 +289,18 @@ fn journal(
         }
         for entry in &batch.entries {
             match *entry {
-                Entry::Event {
+                JournalEntry::Event {
                     sequence,
                     stamp,
                     change,
                 } => {
-                    write!(out, "  event {} stamp {stamp}: ", Event(sequence))?;
+                    write!(out, "  event {} stamp {stamp}: ", EventNumber(sequence))?;
                     match change {
                         Change::Share { lpn, write_seq } => {
                             writeln!(
                                 out,
                                 "page {lpn} shares write sequence number {}",
-                                Event(write_seq)
+                                EventNumber(write_seq)
                             )?;
                         }
                         Change::Trim { lpn } => writeln!(out, "page {lpn} trimmed")?,
@@ -323,7 +325,7 @@ fn journal(
                         }
                     }
                 }
-                Entry::Open {
+                JournalEntry::Open {
                     block,
                     stream,
                     generation,
@@ -331,24 +333,26 @@ fn journal(
                 } => writeln!(
                     out,
                     "  block {block} opened for {stream:?}: generation {} erases {erases}",
-                    Event(generation)
+                    EventNumber(generation)
                 )?,
-                Entry::Dead {
+                JournalEntry::Dead {
                     lpn,
                     write_seq,
                     stamp,
                 } => writeln!(
                     out,
                     "  write sequence number {} of page {lpn} stamp {stamp} may be erased",
-                    Event(write_seq)
+                    EventNumber(write_seq)
                 )?,
-                Entry::Window { oldest } => writeln!(out, "  the window begins at {oldest}")?,
-                Entry::Part {
+                JournalEntry::Window { oldest } => {
+                    writeln!(out, "  the window begins at {oldest}")?
+                }
+                JournalEntry::Part {
                     sequence, bytes, ..
                 } => writeln!(
                     out,
                     "  for event {}: {:?}",
-                    Event(sequence),
+                    EventNumber(sequence),
                     String::from_utf8_lossy(&bytes)
                 )?,
             }
@@ -364,8 +368,8 @@ fn value(head: &Head, out: &mut impl Write) -> io::Result<()> {
         "  {} of page {} write sequence number {} base {} stamp {} bytes {} digest {:032x}",
         if head.lost { "lost value" } else { "value" },
         head.lpn,
-        Event(head.write_seq),
-        Event(head.base),
+        EventNumber(head.write_seq),
+        EventNumber(head.base),
         head.stamp,
         head.length,
         head.digest.0,
@@ -391,13 +395,13 @@ fn records(
             match read_slot(&bytes, areas, slot as usize, id, ppn) {
                 Slot::Empty => {}
                 Slot::Broken => writeln!(out, "unit {}: record does not hold", ppn.0)?,
-                Slot::Record(placed) if placed.record.kind == Kind::Packed => {
+                Slot::Record(placed) if placed.record.kind == UnitKind::Packed => {
                     writeln!(
                         out,
                         "unit {}: packed block {} generation {} epoch {} digest {:032x}",
                         ppn.0,
                         block.0,
-                        Event(placed.generation),
+                        EventNumber(placed.generation),
                         placed.epoch,
                         placed.record.digest.0,
                     )?;
@@ -412,13 +416,13 @@ fn records(
                     "unit {}: {} page {} write sequence number {} block {} generation {} epoch {} stamp {} digest {:032x}",
                     ppn.0,
                     match placed.record.kind {
-                        Kind::Data | Kind::Packed => "data of",
-                        Kind::Lost => "lost data of",
+                        UnitKind::Data | UnitKind::Packed => "data of",
+                        UnitKind::Lost => "lost data of",
                     },
                     placed.record.lpn,
-                    Event(placed.record.write_seq),
+                    EventNumber(placed.record.write_seq),
                     block.0,
-                    Event(placed.generation),
+                    EventNumber(placed.generation),
                     placed.epoch,
                     placed.record.stamp,
                     placed.record.digest.0,

@@ -18,7 +18,7 @@ use flashlore_ftl::policies::delta::packs::MOST_BYTES;
 use parking_lot::Mutex;
 
 use crate::format::packed::{self, EXTRA_BYTES, Head};
-use crate::format::{Kind, Record};
+use crate::format::{Record, UnitKind};
 use crate::nand::{StoredUnit, Young};
 
 /// An encoded value in RAM.
@@ -247,7 +247,7 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
         new: Value<'_, C, StoredUnit>,
         limit: u16,
     ) -> Option<(u16, Arc<PackedValue>)> {
-        if base.page.record.kind != Kind::Data {
+        if base.page.record.kind != UnitKind::Data {
             return None;
         }
         let limit = usize::from(limit.saturating_sub(EXTRA_BYTES));
@@ -318,7 +318,7 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
     }
 
     fn is_lost(&self, page: &StoredUnit) -> bool {
-        page.record.kind == Kind::Lost
+        page.record.kind == UnitKind::Lost
     }
 
     fn pack(&mut self, values: &[Arc<PackedValue>]) -> StoredUnit {
@@ -333,7 +333,7 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
             .extend(holders.filter(|object| object.is_some()));
         drop(waiting);
         let mut unit = StoredUnit::lost(0, Lpn(0));
-        unit.record.kind = Kind::Packed;
+        unit.record.kind = UnitKind::Packed;
         unit.values = Some(values.into());
         unit
     }
@@ -353,7 +353,7 @@ pub(crate) fn decode(
         return StoredUnit::lost(0, Lpn(0));
     };
     let lost = || StoredUnit::lost(head.write_seq, head.lpn);
-    if head.lost || base.is_some_and(|base| base.record.kind != Kind::Data) {
+    if head.lost || base.is_some_and(|base| base.record.kind != UnitKind::Data) {
         return lost();
     }
     let mut page = Arc::new([0; PAGE_BYTES]);
@@ -365,7 +365,7 @@ pub(crate) fn decode(
         return lost();
     }
     let record = Record {
-        kind: Kind::Data,
+        kind: UnitKind::Data,
         lpn: head.lpn,
         write_seq: head.write_seq,
         stamp: head.stamp,
@@ -404,7 +404,7 @@ mod tests {
         let mut bytes = [fill; PAGE_BYTES];
         bytes[..8].copy_from_slice(&write_seq.to_le_bytes());
         let record = Record {
-            kind: Kind::Data,
+            kind: UnitKind::Data,
             lpn: Lpn(3),
             write_seq,
             stamp: 100 + write_seq,
@@ -441,7 +441,7 @@ mod tests {
             lpn,
             ..
         } = lost.record;
-        assert_eq!((kind, write_seq, lpn), (Kind::Lost, 2, Lpn(3)));
+        assert_eq!((kind, write_seq, lpn), (UnitKind::Lost, 2, Lpn(3)));
     }
 
     #[test]
@@ -459,10 +459,10 @@ mod tests {
         };
         let digest = whole(2, 7).record.digest;
         let other = Arc::new(PackedValue::stored(Head { digest, ..*head }, stored));
-        assert_eq!(decode(&mut bytes, None, &other).record.kind, Kind::Lost);
+        assert_eq!(decode(&mut bytes, None, &other).record.kind, UnitKind::Lost);
         assert_eq!(
             decode(&mut bytes, None, &compressed).record.kind,
-            Kind::Data
+            UnitKind::Data
         );
     }
 }

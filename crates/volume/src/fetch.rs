@@ -11,18 +11,18 @@ use std::sync::Arc;
 
 use flashlore_content::{Digest, PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_flash::{Lpn, ObjectId, Ppn};
-use flashlore_ftl::content::bytes::{Held, HeldEncoded};
+use flashlore_ftl::content::bytes::{HeldEncoded, HeldValue};
 use flashlore_medium::Medium;
 
 use crate::encoder::{self, Ahead, Difference, LONGEST, PackedValue};
-use crate::format::{Areas, Identity, Kind, Record};
+use crate::format::{Areas, Identity, Record, UnitKind};
 use crate::layer::PlannedEncoding;
-use crate::nand::{NandError, Place, StoredUnit};
+use crate::nand::{NandError, StoredUnit, UnitPlace};
 use crate::unit::{ELSEWHERE, MOST_RUN, Units};
 
 /// Where the page of an address is to be read, and what proves that it was.
 #[derive(Debug)]
-pub struct ReadPlan(Option<(Source, Proof)>);
+pub struct ReadPlan(Option<(ValueSource, Proof)>);
 
 /// What a unit must say of itself to be the one that the map means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,61 +38,61 @@ pub(crate) enum Proof {
 impl Proof {
     pub fn holds(self, record: &Record) -> bool {
         match (self, record.kind) {
-            (Proof::Packed, kind) => kind != Kind::Data,
-            (_, Kind::Packed) => false,
+            (Proof::Packed, kind) => kind != UnitKind::Data,
+            (_, UnitKind::Packed) => false,
             (Proof::Lpn(lpn), _) => record.lpn == lpn,
             // One that was lost with its record has lost its write sequence number too.
-            (Proof::WriteSeq(_), Kind::Lost) if record.write_seq == 0 => true,
+            (Proof::WriteSeq(_), UnitKind::Lost) if record.write_seq == 0 => true,
             (Proof::WriteSeq(write_seq), _) => record.write_seq == write_seq,
         }
     }
 }
 
 /// What a translation layer over bytes says of a page.
-pub(crate) type HeldPage = Held<StoredUnit, Arc<PackedValue>>;
+pub(crate) type HeldPage = HeldValue<StoredUnit, Arc<PackedValue>>;
 
 #[derive(Debug)]
-enum Source {
+enum ValueSource {
     Here(StoredUnit),
-    Unit(Place),
+    Unit(UnitPlace),
     Encoded {
         value: Encoded,
-        base: Option<Box<Source>>,
+        base: Option<Box<ValueSource>>,
     },
 }
 
 #[derive(Debug)]
 enum Encoded {
     Here(Arc<PackedValue>),
-    Slot(Place, usize),
+    Slot(UnitPlace, usize),
 }
 
 impl ReadPlan {
     /// The plan of an address that holds something, or nothing.
-    pub(crate) fn new(held: Option<(HeldPage, Proof)>, place: impl Fn(Ppn) -> Place) -> Self {
-        ReadPlan(held.map(|(held, proof)| (Source::new(held, &place), proof)))
+    pub(crate) fn new(held: Option<(HeldPage, Proof)>, place: impl Fn(Ppn) -> UnitPlace) -> Self {
+        ReadPlan(held.map(|(held, proof)| (ValueSource::new(held, &place), proof)))
     }
 
     /// The unit that holds the page as it is, and what proves it.
-    fn unit(&self) -> Option<(Place, Proof)> {
+    fn unit(&self) -> Option<(UnitPlace, Proof)> {
         match self.0 {
-            Some((Source::Unit(place), proof)) => Some((place, proof)),
+            Some((ValueSource::Unit(place), proof)) => Some((place, proof)),
             _ => None,
         }
     }
 }
 
-impl Source {
-    fn new(held: HeldPage, place: &impl Fn(Ppn) -> Place) -> Self {
+impl ValueSource {
+    fn new(held: HeldPage, place: &impl Fn(Ppn) -> UnitPlace) -> Self {
         match held {
-            Held::Here(unit) => Source::Here(unit),
-            Held::Unit(ppn) => Source::Unit(place(ppn)),
-            Held::Encoded { value, base } => Source::Encoded {
+            HeldValue::Here(unit) => ValueSource::Here(unit),
+            HeldValue::Unit(ppn) => ValueSource::Unit(place(ppn)),
+            HeldValue::Encoded { value, base } => ValueSource::Encoded {
                 value: match value {
                     HeldEncoded::Here(value) => Encoded::Here(value),
                     HeldEncoded::Slot(ppn, slot) => Encoded::Slot(place(ppn), slot),
                 },
-                base: base.map(|base| Box::new(Source::new(*base, place))),
+                base: base.map(|base| Box::new(ValueSource::new(*base, place))),
             },
         }
     }
@@ -164,7 +164,7 @@ impl Reader {
             let (ppn, why) = (Ppn::NONE.0, ELSEWHERE);
             return Err(NandError::Rot { ppn, why });
         }
-        if unit.record.kind == Kind::Lost {
+        if unit.record.kind == UnitKind::Lost {
             return Err(NandError::Rot {
                 ppn: Ppn::NONE.0,
                 why: "its content was lost",
@@ -174,11 +174,11 @@ impl Reader {
         Ok(())
     }
 
-    fn read(&self, source: &Source) -> Result<StoredUnit, NandError> {
+    fn read(&self, source: &ValueSource) -> Result<StoredUnit, NandError> {
         match source {
-            Source::Here(unit) => Ok(unit.clone()),
-            Source::Unit(place) => self.units().read(place.ppn, place.generation),
-            Source::Encoded { value, base } => {
+            ValueSource::Here(unit) => Ok(unit.clone()),
+            ValueSource::Unit(place) => self.units().read(place.ppn, place.generation),
+            ValueSource::Encoded { value, base } => {
                 let base = base.as_ref().map(|base| self.read(base)).transpose()?;
                 let value = match value {
                     Encoded::Here(value) => Arc::clone(value),
@@ -195,9 +195,9 @@ impl Reader {
     /// Encodes a page as planned. What it was to differ from may lie elsewhere by now, or be replaced: then the
     /// volume does what is missing.
     pub fn encode(&self, codec: &mut Codec, plan: &EncodingPlan, page: &mut Prepared) {
-        let differs_from = |(object, write_seq, source): &(ObjectId, u64, Source)| {
+        let differs_from = |(object, write_seq, source): &(ObjectId, u64, ValueSource)| {
             let base = self.read(source).ok()?;
-            let holds = base.record.kind == Kind::Data && base.record.write_seq == *write_seq;
+            let holds = base.record.kind == UnitKind::Data && base.record.write_seq == *write_seq;
             holds.then_some((*object, *write_seq, base.bytes))
         };
         let base = plan.base.as_ref().and_then(differs_from);
@@ -251,13 +251,14 @@ pub struct Prepared {
 /// How a page would be encoded.
 #[derive(Debug)]
 pub struct EncodingPlan {
-    base: Option<(ObjectId, u64, Source)>,
+    base: Option<(ObjectId, u64, ValueSource)>,
     alone: bool,
 }
 
 impl EncodingPlan {
-    pub(crate) fn new(planned: PlannedEncoding, place: impl Fn(Ppn) -> Place) -> Self {
-        let source = |(object, write_seq, held)| (object, write_seq, Source::new(held, &place));
+    pub(crate) fn new(planned: PlannedEncoding, place: impl Fn(Ppn) -> UnitPlace) -> Self {
+        let source =
+            |(object, write_seq, held)| (object, write_seq, ValueSource::new(held, &place));
         EncodingPlan {
             base: planned.base.map(source),
             alone: planned.alone,

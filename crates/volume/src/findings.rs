@@ -2,7 +2,7 @@
 
 use flashlore_flash::{Flash, Lpn, ObjectId, PackId, Ppn};
 
-use crate::format::{Kind, packed};
+use crate::format::{UnitKind, packed};
 use crate::nand::{NandError, StoredUnit};
 use crate::volume::Volume;
 
@@ -82,7 +82,7 @@ impl Volume {
         let read = self.read_unit_of(unit);
         // A packed page can be read though a value in it was lost.
         let holds_lost = |read: &StoredUnit| {
-            read.record.kind == Kind::Packed && !packed::lost_slots(&*read.bytes).is_empty()
+            read.record.kind == UnitKind::Packed && !packed::lost_slots(&*read.bytes).is_empty()
         };
         if read.as_ref().is_ok_and(|read| !holds_lost(read)) {
             let place = self.layer.core().flash().place_of(unit);
@@ -150,7 +150,7 @@ impl Volume {
 
     /// Whether an object lies packed on a unit, and what lies there says that it was lost before.
     fn lies_lost(&self, owner: ObjectId, ppn: Ppn, unit: &StoredUnit) -> bool {
-        if unit.record.kind != Kind::Packed {
+        if unit.record.kind != UnitKind::Packed {
             return false;
         }
         let row = self.layer.object_row(owner);

@@ -87,7 +87,7 @@ impl Growth {
         volume.checkpoint()?;
         drop(volume);
         let superblock = load::superblock(&medium)?;
-        let from = Source::load(&medium, &superblock)?;
+        let from = OldCheckpoint::load(&medium, &superblock)?;
         Target::new(&medium, &self, from.root.checkpoint + 1).write(&from)?;
         medium.sync()?;
         let old = from.areas;
@@ -136,7 +136,7 @@ fn refuse_less(from: &Identity, to: &Identity) -> Result<(), VolumeError> {
 }
 
 /// The checkpoint that moves. Nothing has happened since.
-struct Source<'a> {
+struct OldCheckpoint<'a> {
     medium: &'a dyn Medium,
     id: &'a Identity,
     areas: Areas,
@@ -144,7 +144,7 @@ struct Source<'a> {
     slots: Vec<u32>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> OldCheckpoint<'a> {
     fn load(medium: &'a dyn Medium, superblock: &'a Superblock) -> Result<Self, VolumeError> {
         let id = &superblock.identity;
         let areas = Areas::at(id, superblock.metadata)?;
@@ -157,7 +157,7 @@ impl<'a> Source<'a> {
         }
         let mut checks = vec![0; (areas.table_pages + areas.directories) as usize];
         let slots = load::slots(medium, id, &areas, &root, &mut checks)?;
-        Ok(Source {
+        Ok(OldCheckpoint {
             medium,
             id,
             areas,
@@ -230,7 +230,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    fn write(mut self, from: &Source<'_>) -> Result<(), VolumeError> {
+    fn write(mut self, from: &OldCheckpoint<'_>) -> Result<(), VolumeError> {
         self.forget_leftovers()?;
         let mut buffer = AlignedBuf::zeroed(TABLE_PAGE_BYTES);
         for table in Table::ALL {
@@ -300,7 +300,7 @@ impl<'a> Target<'a> {
     }
 
     /// The rows of the history from the first row on: its ring has become longer.
-    fn versions(&mut self, from: &Source<'_>) -> Result<(), VolumeError> {
+    fn versions(&mut self, from: &OldCheckpoint<'_>) -> Result<(), VolumeError> {
         let mut checks = from.no_checks();
         let versions = from.rows(&mut checks).versions(&from.root)?;
         let per_page = Table::Versions.rows_per_page(self.id) as usize;

@@ -10,7 +10,7 @@ use crate::format::journal::ENTRY_BYTES;
 use crate::format::journal::JournalValue;
 use crate::format::mark::{MARK_BYTES, Mark};
 use crate::format::packed::{HEAD_BYTES, Head};
-use crate::format::{Areas, Batch, Entry, Identity};
+use crate::format::{Areas, Batch, Identity, JournalEntry};
 
 /// Entries of a batch at most.
 pub(crate) const MOST_ENTRIES: usize = 2048;
@@ -42,7 +42,7 @@ impl Position {
 /// The end of the journal.
 pub(crate) struct Journal {
     position: Position,
-    entries: Vec<Entry>,
+    entries: Vec<JournalEntry>,
     values: Vec<JournalValue>,
     value_bytes: usize,
     buffer: AlignedBuf,
@@ -96,7 +96,7 @@ impl Journal {
         self.position.segment
     }
 
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: JournalEntry) {
         self.entries.push(entry);
     }
 

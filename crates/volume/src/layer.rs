@@ -9,7 +9,7 @@ use flashlore_content::delta::Never;
 use flashlore_content::history::{History, TooOld, Version};
 use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
 use flashlore_flash::{Cause, Lpn, ObjectId, PackId, Ppn, Tag, When};
-use flashlore_ftl::content::bytes::Held;
+use flashlore_ftl::content::bytes::HeldValue;
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::parts::{Memory, Of, Parts};
 use flashlore_ftl::core::Core;
@@ -21,7 +21,7 @@ use flashlore_ftl::{ContentDevice, FtlError, Outcome, PlainFtl};
 
 use crate::encoder::{Ahead, PackedValue};
 use crate::fetch::{HeldPage, Proof};
-use crate::format::{Kind, Slot};
+use crate::format::{Slot, UnitKind};
 use crate::nand::{Nand, NandError, StoredUnit};
 use crate::volume::{StoredAs, Survey};
 
@@ -258,9 +258,9 @@ impl Layer for Plain {
         let held = match self.location(lpn) {
             Some(ppn) if !self.ftl.core().is_buffered(ppn) => {
                 self.ftl.note_read();
-                Some(Held::Unit(ppn))
+                Some(HeldValue::Unit(ppn))
             }
-            _ => self.read(lpn)?.map(Held::Here),
+            _ => self.read(lpn)?.map(HeldValue::Here),
         };
         Ok(held.map(|held| (held, Proof::Lpn(lpn))))
     }
@@ -443,7 +443,7 @@ fn is_same<T: OnMedium>(
         return Ok(true);
     }
     match ftl.read_object(object) {
-        Ok(stored) if stored.record.kind == Kind::Lost => Ok(false),
+        Ok(stored) if stored.record.kind == UnitKind::Lost => Ok(false),
         Ok(stored) => Ok(stored.bytes == unit.bytes),
         // Which of the values of a packed page it was is not known.
         Err(_) if ftl.objects().is_packed(object) => Ok(false),
@@ -470,7 +470,7 @@ fn restore<T: OnMedium>(
     };
     let same = record.digest == write.page.record.digest
         && record.write_seq == write_seq
-        && record.kind == Kind::Data;
+        && record.kind == UnitKind::Data;
     if same {
         let anew = StoredUnit::new(record, Arc::clone(&write.page.bytes));
         ftl.rewrite(When::now(0), write.lpn, object, anew)?;
@@ -538,7 +538,7 @@ impl<T: OnMedium> Layer for WithObjects<T> {
             return Ok(None);
         };
         match self.ftl.read_version(object)? {
-            unit if unit.record.kind == Kind::Lost => Err(self.lost(lpn)),
+            unit if unit.record.kind == UnitKind::Lost => Err(self.lost(lpn)),
             unit => Ok(Some(unit)),
         }
     }
@@ -768,7 +768,7 @@ impl<T: OnMedium> Versioned for WithObjects<T> {
 
     fn read_object(&mut self, object: ObjectId) -> Result<StoredUnit, LayerError> {
         let unit = self.ftl.read_version(object)?;
-        if unit.record.kind == Kind::Lost {
+        if unit.record.kind == UnitKind::Lost {
             let unit = self.unit_of_owner(object);
             return Err(FtlError::Device(NandError::Rot {
                 ppn: unit.unwrap_or(Ppn::NONE).0,

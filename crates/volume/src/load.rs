@@ -15,7 +15,9 @@ use crate::format::superblock::{SUPERBLOCK_BYTES, Unusable, VERSION};
 use crate::format::tables::{
     NO_SLOT, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, check_of, decode_page, sum,
 };
-use crate::format::{Areas, Batch, Entry, HistoryRoot, Identity, Note, Root, Superblock, Table};
+use crate::format::{
+    Areas, Batch, HistoryRoot, Identity, JournalEntry, Note, Root, Superblock, Table,
+};
 use crate::journal::{MOST_ENTRIES, Position};
 use crate::layer::{ObjectRow, PackRow, PackedRow};
 use crate::nand::EPOCH_SHIFT;
@@ -554,7 +556,7 @@ pub fn journal(
             break;
         }
         for entry in &batch.entries {
-            if let Entry::Open { block, .. } = *entry
+            if let JournalEntry::Open { block, .. } = *entry
                 && block >= id.blocks
             {
                 return Err(VolumeError::Damaged(format!(
@@ -671,6 +673,6 @@ impl<'a> Window<'a> {
 }
 
 /// All entries of a tail.
-pub fn entries(tail: &JournalTail) -> impl Iterator<Item = Entry> + '_ {
+pub fn entries(tail: &JournalTail) -> impl Iterator<Item = JournalEntry> + '_ {
     tail.batches.iter().flat_map(|b| b.entries.iter().copied())
 }

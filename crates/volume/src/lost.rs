@@ -13,7 +13,7 @@ use flashlore_content::history::History;
 use flashlore_flash::{BlockId, Geometry, ObjectId, Ppn};
 
 use crate::error::VolumeError;
-use crate::format::{Kind, Record, Slot};
+use crate::format::{Record, Slot, UnitKind};
 use crate::load::{BlockState, Tables};
 use crate::replay::Replayed;
 use crate::scan::ActiveBlock;
@@ -85,7 +85,7 @@ pub(crate) fn stand_in(
                 break None;
             };
             match units.record(ppn, generation)? {
-                Slot::Record(placed) if placed.record.kind == Kind::Lost => {}
+                Slot::Record(placed) if placed.record.kind == UnitKind::Lost => {}
                 Slot::Record(placed) if proves(&placed.record) => {}
                 Slot::Record(_) => break Some(ppn),
                 Slot::Empty | Slot::Broken => nameless.push(ppn),

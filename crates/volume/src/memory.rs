@@ -10,7 +10,7 @@ use flashlore_ftl::content::bytes::RestoredObject;
 use flashlore_ftl::policies::delta::packs::{RestoredPack, Slot};
 
 use crate::format::journal::ENTRY_BYTES;
-use crate::format::{Entry, Identity, Policy, Table};
+use crate::format::{Identity, JournalEntry, Policy, Table};
 use crate::layer::{ObjectRow, PackRow};
 use crate::load::BlockRow;
 use crate::nand::{BlockLife, Young};
@@ -110,7 +110,7 @@ impl Sizes {
         bytes::<FoundUnit>(self.found)
             + hashed(self.found, 16)
             + hashed(all, 56)
-            + bytes::<Entry>(self.journalled)
+            + bytes::<JournalEntry>(self.journalled)
             + hashed(programmed.min(self.exported), 16)
             + bytes::<Young>(programmed)
             + 12 * all

@@ -25,7 +25,9 @@ use crate::format::mark::MARK_BYTES;
 use crate::format::notes::PART_BYTES;
 use crate::format::packed::{self, Head};
 use crate::format::record::RECORD_BYTES;
-use crate::format::{Areas, Change, Entry, Identity, Kind, PlacedRecord, Record, Root, Slot};
+use crate::format::{
+    Areas, Change, Identity, JournalEntry, PlacedRecord, Record, Root, Slot, UnitKind,
+};
 use crate::journal::{Journal, JournalError, Position};
 use crate::policies::watermarks;
 use crate::unit::{BROKEN_DATA, BROKEN_RECORD, ELSEWHERE, NO_RECORD, Units, read_slot};
@@ -64,7 +66,7 @@ impl StoredUnit {
     /// In place of one that cannot be read any more.
     pub(crate) fn lost(write_seq: u64, lpn: Lpn) -> Self {
         let record = Record {
-            kind: Kind::Lost,
+            kind: UnitKind::Lost,
             lpn,
             write_seq,
             stamp: 0,
@@ -123,7 +125,7 @@ pub(crate) struct Young {
 
 /// A unit in one generation of its block: never the same again once the block is erased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct UnitPlace {
     pub generation: u64,
     pub ppn: Ppn,
 }
@@ -198,7 +200,7 @@ pub struct Nand {
     /// Units that could not be read for copying and were left where they are.
     pub(crate) unreadable: Vec<Ppn>,
     /// Units that are known to be unreadable.
-    bad: HashSet<Place>,
+    bad: HashSet<UnitPlace>,
     /// Old versions that ended at this instant or before are given up; and the same as far as the journal,
     /// or the checkpoint, says it.
     window: u64,
@@ -320,7 +322,7 @@ impl Nand {
         let sequence = self.sequence;
         match change {
             None => Ok(()),
-            Some(change) => self.note(Entry::Event {
+            Some(change) => self.note(JournalEntry::Event {
                 sequence,
                 stamp,
                 change,
@@ -339,7 +341,7 @@ impl Nand {
         for (number, part) in (0..).zip(payload.chunks(PART_BYTES)) {
             let mut bytes = [0; PART_BYTES];
             bytes[..part.len()].copy_from_slice(part);
-            self.journal.push(Entry::Part {
+            self.journal.push(JournalEntry::Part {
                 sequence,
                 number,
                 bytes,
@@ -371,7 +373,7 @@ impl Nand {
     }
 
     /// Notes an event or a fact for the journal.
-    pub(crate) fn note(&mut self, entry: Entry) -> Result<(), NandError> {
+    pub(crate) fn note(&mut self, entry: JournalEntry) -> Result<(), NandError> {
         self.journal.push(entry);
         if self.journal.is_due() {
             self.write_journal()?;
@@ -384,7 +386,7 @@ impl Nand {
         self.finish_checkpoint()?;
         if self.window > self.window_noted {
             self.window_noted = self.window;
-            self.journal.push(Entry::Window {
+            self.journal.push(JournalEntry::Window {
                 oldest: self.window,
             });
         }
@@ -599,7 +601,7 @@ impl Nand {
         let life = &mut self.lives[block.index()];
         life.generation = self.generations;
         life.taken = 0;
-        let entry = Entry::Open {
+        let entry = JournalEntry::Open {
             block: block.0,
             stream,
             generation: life.generation,
@@ -630,15 +632,15 @@ impl Nand {
         };
         let bytes = placed.encode(&self.id.key, ppn);
         self.buffer[at..at + RECORD_BYTES].copy_from_slice(&bytes);
-        if record.kind == Kind::Lost {
-            self.bad.insert(Place { generation, ppn });
+        if record.kind == UnitKind::Lost {
+            self.bad.insert(UnitPlace { generation, ppn });
         }
         let is_new = matches!(unit, Unit::New { .. });
         match self.owned(owner) {
             Owned::Pack(pack) => {
                 self.packed.mark(pack.0);
                 let heads = packed::read(&self.buffer[data]).unwrap_or_default();
-                let whole = record.kind == Kind::Packed;
+                let whole = record.kind == UnitKind::Packed;
                 for head in heads.into_iter().filter(|_| whole) {
                     self.note_young(ppn, head.write_seq, head.lpn, head.stamp, is_new);
                 }
@@ -685,7 +687,7 @@ impl Nand {
                 }
                 values.iter().for_each(|value| value.note_safe());
             }
-            None if record.kind == Kind::Lost => {
+            None if record.kind == UnitKind::Lost => {
                 self.lost.push(owner.as_object());
                 record.write_seq = self
                     .write_seqs
@@ -721,7 +723,7 @@ impl Nand {
         } in due.forgotten
         {
             if write_seq > self.since && write_seq <= self.sequence && self.dead.insert(write_seq) {
-                self.journal.push(Entry::Dead {
+                self.journal.push(JournalEntry::Dead {
                     lpn,
                     write_seq,
                     stamp,
@@ -757,7 +759,7 @@ impl Nand {
         };
         self.lost.push(owner.as_object());
         Record {
-            kind: Kind::Lost,
+            kind: UnitKind::Lost,
             ..record
         }
     }
@@ -798,7 +800,7 @@ impl Nand {
         {
             return Judged::Elsewhere;
         }
-        if record.kind == Kind::Lost {
+        if record.kind == UnitKind::Lost {
             return Judged::Lost(record);
         }
         let unit = unit.first_chunk();
@@ -847,7 +849,7 @@ impl Nand {
             lpn: born.map_or(lpn, |y| y.lpn),
             write_seq,
             stamp: born.map_or(0, |y| y.stamp),
-            kind: Kind::Lost,
+            kind: UnitKind::Lost,
             digest: Default::default(),
         }
     }
@@ -915,8 +917,8 @@ impl Nand {
         self.bad.contains(&self.place_of(ppn))
     }
 
-    pub(crate) fn place_of(&self, ppn: Ppn) -> Place {
-        Place {
+    pub(crate) fn place_of(&self, ppn: Ppn) -> UnitPlace {
+        UnitPlace {
             generation: self.generation_of(ppn),
             ppn,
         }
@@ -1036,7 +1038,7 @@ impl Flash for Nand {
         } in self.young.remove(&block.0).unwrap_or_default()
         {
             if self.dead.insert(write_seq) {
-                self.note(Entry::Dead {
+                self.note(JournalEntry::Dead {
                     lpn,
                     write_seq,
                     stamp,

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use flashlore_flash::{BlockId, Flash, Lpn};
-use flashlore_ftl::blocks::State;
+use flashlore_ftl::blocks::BlockPhase;
 use flashlore_ftl::core::erase_stale::Erased;
 use flashlore_ftl::policies::history::instant_before;
 
@@ -84,7 +84,7 @@ impl Volume {
         self.flush()?;
         let core = self.layer.core_mut();
         let blocks = (0..core.flash().geometry().blocks()).map(BlockId);
-        let free = |&b: &BlockId| core.blocks().record(b).state == State::Free;
+        let free = |&b: &BlockId| core.blocks().record(b).state == BlockPhase::Free;
         let free: Vec<BlockId> = blocks.filter(free).collect();
         for block in free {
             core.flash_mut().discard(block)?;

@@ -16,7 +16,7 @@ use flashlore_flash::{BlockId, Geometry, Lpn, ObjectId, Ppn};
 use crate::best::Best;
 use crate::error::VolumeError;
 use crate::format::notes::{MOST_PAYLOAD, PART_BYTES, Payload};
-use crate::format::{Change, Entry, EpochStart, Identity, Root, Superblock, Table};
+use crate::format::{Change, EpochStart, Identity, JournalEntry, Root, Superblock, Table};
 use crate::load::{BlockState, JournalTail, Tables, entries};
 use crate::lost::{Lost, stand_in};
 use crate::nand::{Young, first_event};
@@ -56,7 +56,7 @@ pub(crate) struct Replayed {
 
 /// What happened, and when.
 #[derive(Debug, Clone, Copy)]
-struct Event {
+struct ReplayEvent {
     stamp: u64,
     what: What,
 }
@@ -69,7 +69,7 @@ enum What {
 
 /// What is known of the journal and the pages.
 struct Evidence<'a> {
-    events: HashMap<u64, Event>,
+    events: HashMap<u64, ReplayEvent>,
     /// Payloads of events.
     payloads: HashMap<u64, Payload>,
     /// The best unit of every write.
@@ -116,7 +116,7 @@ pub(crate) fn replay(
     let evidence = Evidence::gather(root, tail, found);
     let mut order = order(root.sequence, &superblock.epochs, &evidence)?;
     let state = loop {
-        let mut state = State::new(id, root, &tables);
+        let mut state = ReplayState::new(id, root, &tables);
         for &event in &order {
             state.apply(event, &evidence)?;
         }
@@ -143,7 +143,7 @@ pub(crate) fn replay(
         .filter(|lost| lost.write_seq > root.sequence)
     {
         // Its event is known: it may not be forgotten with the unit that stands for it.
-        let Event { stamp, what } = evidence.events[&lost.write_seq];
+        let ReplayEvent { stamp, what } = evidence.events[&lost.write_seq];
         if let What::Page { lpn } = what {
             let block = geometry.block_of(lost.unit);
             let young = replayed.young.entry(block.0).or_default();
@@ -168,24 +168,24 @@ impl<'a> Evidence<'a> {
         let mut window = root.history.oldest;
         for entry in entries(tail) {
             match entry {
-                Entry::Event {
+                JournalEntry::Event {
                     sequence,
                     stamp,
                     change,
                 } => {
                     let what = What::Change(change);
-                    events.insert(sequence, Event { stamp, what });
+                    events.insert(sequence, ReplayEvent { stamp, what });
                 }
-                Entry::Dead {
+                JournalEntry::Dead {
                     lpn,
                     write_seq,
                     stamp,
                 } => {
                     let what = What::Page { lpn };
-                    events.insert(write_seq, Event { stamp, what });
+                    events.insert(write_seq, ReplayEvent { stamp, what });
                 }
-                Entry::Window { oldest } => window = window.max(oldest),
-                Entry::Part {
+                JournalEntry::Window { oldest } => window = window.max(oldest),
+                JournalEntry::Part {
                     sequence,
                     number,
                     bytes,
@@ -196,7 +196,7 @@ impl<'a> Evidence<'a> {
                         part.copy_from_slice(&bytes);
                     }
                 }
-                Entry::Open { .. } => {}
+                JournalEntry::Open { .. } => {}
             }
         }
         for unit in best.units() {
@@ -206,7 +206,7 @@ impl<'a> Evidence<'a> {
             if write_seq > root.sequence && whole {
                 let (lpn, stamp) = (unit.record.lpn, unit.record.stamp);
                 let what = What::Page { lpn };
-                events.insert(write_seq, Event { stamp, what });
+                events.insert(write_seq, ReplayEvent { stamp, what });
             }
         }
         Evidence {
@@ -264,7 +264,7 @@ fn order(
 /// The history names values by numbers: a row of the checkpoint's objects, or beyond those a write since in
 /// the order in which it came to be named. The window advances after all events: what it gives up, no event
 /// needed.
-struct State<'a> {
+struct ReplayState<'a> {
     tables: &'a Tables,
     plain: bool,
     /// By address: a row of the checkpoint (plain: the unit; otherwise the object), or `NOWHERE`.
@@ -283,14 +283,14 @@ struct State<'a> {
     stamp: u64,
 }
 
-impl<'a> State<'a> {
+impl<'a> ReplayState<'a> {
     fn new(id: &Identity, root: &Root, tables: &'a Tables) -> Self {
         let history = history_options(id).map(|options| {
             let versions = tables.versions.iter().copied();
             let pins = tables.pins.iter().cloned();
             History::restore(id.exported, options, root.history.oldest, versions, pins)
         });
-        State {
+        ReplayState {
             plain: !id.has_objects(),
             old: tables.map.clone(),
             new: HashMap::new(),
@@ -309,7 +309,7 @@ impl<'a> State<'a> {
     }
 
     fn apply(&mut self, sequence: u64, evidence: &Evidence<'_>) -> Result<(), VolumeError> {
-        let Event { stamp, what } = evidence.events[&sequence];
+        let ReplayEvent { stamp, what } = evidence.events[&sequence];
         if let What::Page { lpn } | What::Change(Change::Share { lpn, .. } | Change::Trim { lpn }) =
             what
             && lpn.index() >= self.old.len()

@@ -13,7 +13,7 @@ use flashlore_medium::{AlignedBuf, Medium};
 use crate::error::VolumeError;
 use crate::format::journal::JournalValue;
 use crate::format::packed::{self, Head};
-use crate::format::{Areas, Entry, Identity, Kind, Record, Slot};
+use crate::format::{Areas, Identity, JournalEntry, Record, Slot, UnitKind};
 use crate::load::{BlockRow, BlockState, JournalTail};
 use crate::unit::read_slot;
 
@@ -101,7 +101,11 @@ pub(crate) fn journal_values(tail: &JournalTail) -> Vec<FoundUnit> {
 /// What is known of an encoded value, as of a whole one.
 fn record_of(head: &Head) -> Record {
     Record {
-        kind: if head.lost { Kind::Lost } else { Kind::Data },
+        kind: if head.lost {
+            UnitKind::Lost
+        } else {
+            UnitKind::Data
+        },
         lpn: head.lpn,
         write_seq: head.write_seq,
         stamp: head.stamp,
@@ -124,7 +128,7 @@ pub(crate) struct ActiveBlock {
 /// The blocks that have been programmed since the checkpoint.
 pub(crate) fn active_blocks(
     rows: &[BlockRow],
-    entries: impl Iterator<Item = Entry>,
+    entries: impl Iterator<Item = JournalEntry>,
 ) -> BTreeMap<u32, ActiveBlock> {
     let mut active = BTreeMap::new();
     for (number, row) in rows.iter().enumerate() {
@@ -140,7 +144,7 @@ pub(crate) fn active_blocks(
         }
     }
     for entry in entries {
-        if let Entry::Open {
+        if let JournalEntry::Open {
             block,
             stream,
             generation,
@@ -217,11 +221,11 @@ fn scan_page(
             .first_chunk::<PAGE_BYTES>()
             .is_some_and(|d| id.key.digest(d) == placed.record.digest);
         let quality = match placed.record.kind {
-            Kind::Lost => Quality::Lost,
+            UnitKind::Lost => Quality::Lost,
             _ if intact => Quality::Good,
             _ => Quality::Broken,
         };
-        if placed.record.kind != Kind::Packed {
+        if placed.record.kind != UnitKind::Packed {
             found.push(FoundUnit {
                 ppn,
                 record: placed.record,

@@ -10,7 +10,7 @@ use flashlore_flash::{Lpn, ObjectId, PackId};
 use std::collections::HashMap;
 
 use flashlore_content::history::PinnedInstant;
-use flashlore_ftl::blocks::State;
+use flashlore_ftl::blocks::BlockPhase;
 use flashlore_medium::AlignedBuf;
 
 use crate::dirty::DirtyPages;
@@ -477,9 +477,11 @@ fn block_row(layer: &dyn Layer, block: u32, out: &mut Writer<'_>) {
     let core = layer.core();
     let life = core.flash().lives[block as usize];
     let (state, stream) = match core.blocks().records()[block as usize].state {
-        State::Free => (0, 0),
-        State::Open => (2, core.stream_of(block).map_or(0, |s| s as u8)),
-        State::Sealed | State::Collecting | State::Erasing | State::Retired => (1, 0),
+        BlockPhase::Free => (0, 0),
+        BlockPhase::Open => (2, core.stream_of(block).map_or(0, |s| s as u8)),
+        BlockPhase::Sealed | BlockPhase::Collecting | BlockPhase::Erasing | BlockPhase::Retired => {
+            (1, 0)
+        }
     };
     out.u8(state).u8(stream).u16(0).u32(life.erases);
     out.u64(life.generation).u32(life.taken).u32(0);

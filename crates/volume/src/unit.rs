@@ -8,7 +8,7 @@ use flashlore_medium::Medium;
 
 use crate::fetch::Proof;
 use crate::format::record::RECORD_BYTES;
-use crate::format::{Areas, Identity, Kind, Slot};
+use crate::format::{Areas, Identity, Slot, UnitKind};
 use crate::nand::{NandError, StoredUnit};
 
 /// Units that are read at once.
@@ -38,7 +38,7 @@ impl Units<'_> {
             Slot::Empty => return Err(rot(NO_RECORD)),
             Slot::Broken => return Err(rot(BROKEN_RECORD)),
         };
-        if record.kind == Kind::Lost {
+        if record.kind == UnitKind::Lost {
             return Err(rot("its content was lost before it was copied here"));
         }
         let mut bytes = Arc::new([0; PAGE_BYTES]);
@@ -78,7 +78,7 @@ impl Units<'_> {
             let record = &records[within..within + RECORD_BYTES];
             let holds = matches!(Slot::decode(record, &self.id.key, ppn), Slot::Record(placed)
                 if placed.generation == generation
-                    && placed.record.kind != Kind::Lost
+                    && placed.record.kind != UnitKind::Lost
                     && proof.holds(&placed.record)
                     && placed.record.digest == self.id.key.digest(unit));
             if !holds {

@@ -23,9 +23,9 @@ use flashlore_medium::{Medium, MediumError};
 use crate::error::VolumeError;
 use crate::fetch::{EncodingPlan, Prepared, Preparer, ReadPlan, Reader};
 use crate::findings::Finding;
-use crate::format::{Change, ClockNote, Identity, Kind, Record, Superblock};
+use crate::format::{Change, ClockNote, Identity, Record, Superblock, UnitKind};
 use crate::layer::{Layer, Written};
-use crate::nand::{self, Nand, NandError, Place, StoredUnit};
+use crate::nand::{self, Nand, NandError, StoredUnit, UnitPlace};
 use crate::notes::Notes;
 use crate::open::write_superblock;
 use crate::tables::TableStore;
@@ -129,7 +129,7 @@ pub struct Volume {
     pub(crate) checkpoint_after: u64,
     pub(crate) findings: Vec<Finding>,
     /// Units that are among the findings, or were.
-    pub(crate) reported: HashSet<Place>,
+    pub(crate) reported: HashSet<UnitPlace>,
 }
 
 impl Volume {
@@ -261,7 +261,7 @@ impl Volume {
 
     fn unit(&self, lpn: Lpn, page: Prepared) -> StoredUnit {
         let record = Record {
-            kind: Kind::Data,
+            kind: UnitKind::Data,
             lpn,
             write_seq: self.layer.core().flash().next_sequence(),
             stamp: self.stamp,

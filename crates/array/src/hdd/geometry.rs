@@ -33,7 +33,7 @@ pub(super) struct Track {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SectorPlace {
     pub track: Track,
     /// Its number along the track.
     pub sector: u32,
@@ -81,7 +81,7 @@ impl Geometry {
 
     /// Where this sector lies, which must be one of the disk's.
     #[inline]
-    pub fn locate(&self, lba: u64) -> Place {
+    pub fn locate(&self, lba: u64) -> SectorPlace {
         let after = self.zones.partition_point(|zoned| zoned.first_lba <= lba);
         let Zoned {
             first_lba,
@@ -94,7 +94,7 @@ impl Geometry {
         let (cylinder, head) = (track / heads, track % heads);
         let head_skew = u64::from(zone.track_skew);
         let skew = cylinder * ((heads - 1) * head_skew + u64::from(zone.cylinder_skew));
-        Place {
+        SectorPlace {
             track: Track {
                 cylinder: first_cylinder + cylinder as u32,
                 head: head as u32,
@@ -114,7 +114,7 @@ impl Geometry {
 
     /// The first instant not before `from` at which the place is under its head.
     #[inline]
-    pub fn under_head(&self, place: &Place, from: Time) -> Time {
+    pub fn under_head(&self, place: &SectorPlace, from: Time) -> Time {
         let angle = from % self.rotation;
         let begins = self.begins(u64::from(place.slot), place.sectors_per_track);
         match begins >= angle {
@@ -125,7 +125,7 @@ impl Geometry {
 
     /// How long so many sectors of one track take from this place on.
     #[inline]
-    pub fn passing(&self, place: &Place, sectors: u64) -> Time {
+    pub fn passing(&self, place: &SectorPlace, sectors: u64) -> Time {
         let slot = u64::from(place.slot);
         self.begins(slot + sectors, place.sectors_per_track)
             - self.begins(slot, place.sectors_per_track)
@@ -134,7 +134,7 @@ impl Geometry {
     /// How many sectors have passed after this time from the beginning of a place, which is at most a
     /// rotation.
     #[inline]
-    pub fn passed(&self, place: &Place, time: Time) -> u64 {
+    pub fn passed(&self, place: &SectorPlace, time: Time) -> u64 {
         let slot = u64::from(place.slot);
         let after_mark = self.begins(slot, place.sectors_per_track) + time;
         // The slots that have ended so long after the mark.

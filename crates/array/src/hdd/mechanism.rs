@@ -6,7 +6,7 @@
 //!   next one is reached as above; the skew is there so that no rotation is lost.
 
 use super::Time;
-use super::geometry::{Geometry, Place, Track};
+use super::geometry::{Geometry, SectorPlace, Track};
 use super::seek::SeekCurve;
 
 #[derive(Debug, Clone)]
@@ -92,7 +92,7 @@ impl Mechanism {
         passage
     }
 
-    fn pass_track(&self, passage: &mut Passage, place: &Place, sectors: u64) -> u64 {
+    fn pass_track(&self, passage: &mut Passage, place: &SectorPlace, sectors: u64) -> u64 {
         let here = u64::from(place.sectors_per_track - place.sector).min(sectors);
         let time = self.geometry.passing(place, here);
         passage.transfer += time;

@@ -6,7 +6,7 @@ use crate::error::ArrayError;
 use crate::icash::blocks::{Content, Form};
 use crate::icash::format::block::RECORD_BYTES;
 use crate::icash::parameters::DELTA_LIMIT;
-use crate::icash::place::Place;
+use crate::icash::place::BlockPlace;
 use crate::icash::signature::Signature;
 use crate::icash::state::ICash;
 
@@ -62,7 +62,8 @@ impl ICash {
             }
             let place = self.place_of(id);
             let is_known = !v.block.is_some_and(|block| self.trimmed.contains(&block));
-            if v.content == Content::Stored && matches!(place, Place::Delta { .. }) && is_known {
+            if v.content == Content::Stored && matches!(place, BlockPlace::Delta { .. }) && is_known
+            {
                 return Err(format!(
                     "a difference is neither in RAM nor without virtual block: {v:?}"
                 ));
@@ -135,7 +136,7 @@ impl ICash {
             if let Some(slot) = place.own_slot() {
                 named[slot as usize] = Some(block);
             }
-            if let Place::Delta { base, .. } = place {
+            if let BlockPlace::Delta { base, .. } = place {
                 dependents[base as usize].insert(block);
             }
         }

@@ -13,7 +13,7 @@ use crate::icash::format::RecordKind;
 use crate::icash::format::block::group_of;
 use crate::icash::log::pack::Group;
 use crate::icash::log::{Packed, Unpacked, pack};
-use crate::icash::place::{LogPlace, Place};
+use crate::icash::place::{BlockPlace, LogPlace};
 use crate::icash::state::ICash;
 
 /// What a group records besides what is unrecorded.
@@ -154,14 +154,14 @@ impl ICash {
 }
 
 /// The place that a record tells.
-pub(super) fn place_of(kind: RecordKind, slot: u32, at: LogPlace) -> Place {
+pub(super) fn place_of(kind: RecordKind, slot: u32, at: LogPlace) -> BlockPlace {
     match kind {
-        RecordKind::Zero => Place::Zero,
-        RecordKind::Home => Place::Home,
-        RecordKind::Slot => Place::Slot(slot),
-        RecordKind::Own => Place::Own { slot, at },
-        RecordKind::Delta => Place::Delta { base: slot, at },
-        RecordKind::Alone => Place::Alone(at),
-        RecordKind::Whole => Place::Whole(at.block),
+        RecordKind::Zero => BlockPlace::Zero,
+        RecordKind::Home => BlockPlace::Home,
+        RecordKind::Slot => BlockPlace::Slot(slot),
+        RecordKind::Own => BlockPlace::Own { slot, at },
+        RecordKind::Delta => BlockPlace::Delta { base: slot, at },
+        RecordKind::Alone => BlockPlace::Alone(at),
+        RecordKind::Whole => BlockPlace::Whole(at.block),
     }
 }

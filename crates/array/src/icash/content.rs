@@ -7,7 +7,7 @@ use crate::error::ContentError;
 use crate::icash::blocks::{Content, Form, Id};
 use crate::icash::format::Areas;
 use crate::icash::parameters::BLOCK_BYTES;
-use crate::icash::place::{Entry, LogPlace, Place};
+use crate::icash::place::{BlockEntry, BlockPlace, LogPlace};
 use crate::icash::state::ICash;
 
 /// What a block holds that was never written.
@@ -75,17 +75,19 @@ impl ICash {
     }
 
     /// The content of a block at a durable place.
-    pub(super) fn stored(&mut self, block: u32, entry: &Entry) -> Result<Page, ContentError> {
+    pub(super) fn stored(&mut self, block: u32, entry: &BlockEntry) -> Result<Page, ContentError> {
         match entry.place {
-            Place::Zero => Ok(ZEROS),
-            Place::Slot(slot) => verified(self.read_slot(slot)?, entry.crc),
-            Place::Home => verified(self.read_slow(self.areas.home_of(block))?, entry.crc),
-            Place::Whole(log) => verified(self.read_slow(self.areas.log_block(log))?, entry.crc),
-            Place::Own { slot: base, at } | Place::Delta { base, at } => {
+            BlockPlace::Zero => Ok(ZEROS),
+            BlockPlace::Slot(slot) => verified(self.read_slot(slot)?, entry.crc),
+            BlockPlace::Home => verified(self.read_slow(self.areas.home_of(block))?, entry.crc),
+            BlockPlace::Whole(log) => {
+                verified(self.read_slow(self.areas.log_block(log))?, entry.crc)
+            }
+            BlockPlace::Own { slot: base, at } | BlockPlace::Delta { base, at } => {
                 let bytes = self.read_log(at)?;
                 self.expand(Form::Delta(base), &bytes, entry.crc)
             }
-            Place::Alone(at) => {
+            BlockPlace::Alone(at) => {
                 let bytes = self.read_log(at)?;
                 self.expand(Form::Alone, &bytes, entry.crc)
             }

@@ -17,7 +17,7 @@ use crate::error::ArrayError;
 use crate::icash::blocks::Class;
 use crate::icash::content::ZEROS;
 use crate::icash::parameters::{SPARE_SLOTS, Similarity};
-use crate::icash::place::Place;
+use crate::icash::place::BlockPlace;
 use crate::icash::state::ICash;
 
 /// Blocks that go home at once.
@@ -107,7 +107,7 @@ impl ICash {
         let mut staged = BTreeMap::new();
         for (lba, page) in pages {
             let block = self.addresses.block(lba)?;
-            if self.table.get(block).place != Place::Zero
+            if self.table.get(block).place != BlockPlace::Zero
                 || self.blocks.find(block).is_some()
                 || staged.contains_key(&block)
             {
@@ -242,7 +242,7 @@ impl ICash {
     fn goes_straight_home(&self, block: u32) -> bool {
         let is_ordered = self.shape.journal_blocks > 0;
         !is_ordered
-            && self.table.get(block).place == Place::Zero
+            && self.table.get(block).place == BlockPlace::Zero
             && self.blocks.find(block).is_none()
     }
 }

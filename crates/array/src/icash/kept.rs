@@ -2,7 +2,7 @@
 
 use crate::error::ArrayError;
 use crate::icash::blocks::{Content, Form};
-use crate::icash::place::Place;
+use crate::icash::place::BlockPlace;
 use crate::icash::state::ICash;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,13 +39,13 @@ impl ICash {
     }
 }
 
-impl Place {
+impl BlockPlace {
     fn kept(&self) -> Kept {
         match self {
-            Place::Zero => Kept::Nothing,
-            Place::Home | Place::Slot(_) | Place::Whole(_) => Kept::Whole,
-            Place::Own { .. } | Place::Delta { .. } => Kept::Difference,
-            Place::Alone(_) => Kept::Compressed,
+            BlockPlace::Zero => Kept::Nothing,
+            BlockPlace::Home | BlockPlace::Slot(_) | BlockPlace::Whole(_) => Kept::Whole,
+            BlockPlace::Own { .. } | BlockPlace::Delta { .. } => Kept::Difference,
+            BlockPlace::Alone(_) => Kept::Compressed,
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::icash::heatmap::Heatmap;
 use crate::icash::log::Space;
 use crate::icash::log::replay::{FoundGroup, LogShape};
 use crate::icash::parameters::{BLOCK_BYTES, Options, SIGNATURE_VALUES, SUB_BLOCKS};
-use crate::icash::place::{Entry, Place};
+use crate::icash::place::{BlockEntry, BlockPlace};
 use crate::icash::pool::Pool;
 use crate::icash::segments::Segments;
 use crate::icash::state::ICash;
@@ -281,8 +281,8 @@ impl Recovered {
                 ArrayError::Damaged(format!("group {:#x} of the log: {error}", group.group))
             })?;
             let place = place_of(record.kind, record.slot, record.at);
-            let has_home = self.table.get(block).has_home || place == Place::Home;
-            let entry = Entry {
+            let has_home = self.table.get(block).has_home || place == BlockPlace::Home;
+            let entry = BlockEntry {
                 place,
                 crc: record.crc,
                 has_home,
@@ -439,8 +439,8 @@ impl ICash {
             let id = self.blocks.insert(block);
             self.hold_slot(id, slot);
             if let Some(block) = block
-                && let Entry {
-                    place: Place::Slot(_),
+                && let BlockEntry {
+                    place: BlockPlace::Slot(_),
                     crc,
                     ..
                 } = self.table.get(block)

@@ -16,7 +16,7 @@ use crate::icash::content::{ZEROS, crc_of};
 use crate::icash::format::Areas;
 use crate::icash::format::journal::{self, Image};
 use crate::icash::parameters::{BLOCK_BYTES, LONGEST_RUN};
-use crate::icash::place::Entry;
+use crate::icash::place::BlockEntry;
 use crate::icash::state::ICash;
 use crate::media::Media;
 
@@ -144,7 +144,7 @@ impl ICash {
             let entry = self.table.get(block);
             self.table.set(
                 block,
-                Entry {
+                BlockEntry {
                     has_home: true,
                     ..entry
                 },

@@ -16,7 +16,7 @@ pub struct LogPlace {
 
 /// Where the content of a block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum BlockPlace {
     /// Nowhere: it is zeros.
     Zero,
     /// At its native place on the slow medium.
@@ -37,12 +37,12 @@ pub enum Place {
     Whole(u32),
 }
 
-impl Place {
+impl BlockPlace {
     /// The data block that the content cannot be had without.
     pub fn slot(&self) -> Option<u32> {
         match *self {
-            Place::Slot(slot) | Place::Own { slot, .. } => Some(slot),
-            Place::Delta { base, .. } => Some(base),
+            BlockPlace::Slot(slot) | BlockPlace::Own { slot, .. } => Some(slot),
+            BlockPlace::Delta { base, .. } => Some(base),
             _ => None,
         }
     }
@@ -50,7 +50,7 @@ impl Place {
     /// The data block that is the block's own: it holds the content, or is its frozen base.
     pub fn own_slot(&self) -> Option<u32> {
         match *self {
-            Place::Slot(slot) | Place::Own { slot, .. } => Some(slot),
+            BlockPlace::Slot(slot) | BlockPlace::Own { slot, .. } => Some(slot),
             _ => None,
         }
     }
@@ -58,7 +58,9 @@ impl Place {
     /// The bytes of the log that hold it, if they are less than a block.
     pub fn at(&self) -> Option<LogPlace> {
         match *self {
-            Place::Own { at, .. } | Place::Delta { at, .. } | Place::Alone(at) => Some(at),
+            BlockPlace::Own { at, .. } | BlockPlace::Delta { at, .. } | BlockPlace::Alone(at) => {
+                Some(at)
+            }
             _ => None,
         }
     }
@@ -66,34 +68,34 @@ impl Place {
     /// The block of the log that holds it, and the bytes it takes there.
     pub fn log(&self) -> Option<(u32, u32)> {
         match *self {
-            Place::Whole(block) => Some((block, super::parameters::BLOCK_BYTES as u32)),
+            BlockPlace::Whole(block) => Some((block, super::parameters::BLOCK_BYTES as u32)),
             _ => self.at().map(|at| (at.block, at.bytes.into())),
         }
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
-    pub place: Place,
+pub struct BlockEntry {
+    pub place: BlockPlace,
     /// CRC-32 of the content; 0 where there is none.
     pub crc: u32,
     /// Whether the native place was ever written: with ordered write-back what it holds then is an older state.
     pub has_home: bool,
 }
 
-impl Entry {
+impl BlockEntry {
     /// Whether the native place, zeros if it was never written, holds something else.
     pub fn is_away(&self) -> bool {
         match self.place {
-            Place::Home => false,
-            Place::Zero => self.has_home,
+            BlockPlace::Home => false,
+            BlockPlace::Zero => self.has_home,
             _ => true,
         }
     }
 
     /// That of a block never written.
-    pub const ZERO: Entry = Entry {
-        place: Place::Zero,
+    pub const ZERO: BlockEntry = BlockEntry {
+        place: BlockPlace::Zero,
         crc: 0,
         has_home: false,
     };
@@ -106,21 +108,21 @@ pub struct RawEntry(pub [u8; ENTRY_BYTES]);
 
 const HAS_HOME: u8 = 0x80;
 
-impl From<Entry> for RawEntry {
-    fn from(entry: Entry) -> Self {
+impl From<BlockEntry> for RawEntry {
+    fn from(entry: BlockEntry) -> Self {
         let none = LogPlace {
             block: 0,
             offset: 0,
             bytes: 0,
         };
         let (kind, slot, at) = match entry.place {
-            Place::Zero => (0, 0, none),
-            Place::Home => (1, 0, none),
-            Place::Slot(slot) => (2, slot, none),
-            Place::Own { slot, at } => (3, slot, at),
-            Place::Delta { base, at } => (4, base, at),
-            Place::Alone(at) => (5, 0, at),
-            Place::Whole(block) => (6, 0, LogPlace { block, ..none }),
+            BlockPlace::Zero => (0, 0, none),
+            BlockPlace::Home => (1, 0, none),
+            BlockPlace::Slot(slot) => (2, slot, none),
+            BlockPlace::Own { slot, at } => (3, slot, at),
+            BlockPlace::Delta { base, at } => (4, base, at),
+            BlockPlace::Alone(at) => (5, 0, at),
+            BlockPlace::Whole(block) => (6, 0, LogPlace { block, ..none }),
         };
         let kind = kind | if entry.has_home { HAS_HOME } else { 0 };
         let span = u32::from(at.offset) | u32::from(at.bytes) << 12;
@@ -135,7 +137,7 @@ impl From<Entry> for RawEntry {
 
 impl RawEntry {
     /// What the bytes say, if there is such a place.
-    pub fn entry(&self) -> Option<Entry> {
+    pub fn entry(&self) -> Option<BlockEntry> {
         let word = |at: usize| super::format::bytes::get_u32(&self.0, at);
         let (kind, slot, block) = (self.0[0], word(4), word(8));
         let at = LogPlace {
@@ -144,16 +146,16 @@ impl RawEntry {
             bytes: (word(0) >> 20) as u16,
         };
         let place = match kind & !HAS_HOME {
-            0 => Place::Zero,
-            1 => Place::Home,
-            2 => Place::Slot(slot),
-            3 => Place::Own { slot, at },
-            4 => Place::Delta { base: slot, at },
-            5 => Place::Alone(at),
-            6 => Place::Whole(block),
+            0 => BlockPlace::Zero,
+            1 => BlockPlace::Home,
+            2 => BlockPlace::Slot(slot),
+            3 => BlockPlace::Own { slot, at },
+            4 => BlockPlace::Delta { base: slot, at },
+            5 => BlockPlace::Alone(at),
+            6 => BlockPlace::Whole(block),
             _ => return None,
         };
-        Some(Entry {
+        Some(BlockEntry {
             place,
             crc: word(12),
             has_home: kind & HAS_HOME != 0,
@@ -166,7 +168,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn places() -> impl Strategy<Value = Place> {
+    fn places() -> impl Strategy<Value = BlockPlace> {
         let at =
             (any::<u32>(), 0u16..4096, 0u16..4096).prop_map(|(block, offset, bytes)| LogPlace {
                 block,
@@ -174,20 +176,20 @@ mod tests {
                 bytes,
             });
         (0..7, any::<u32>(), at).prop_map(|(kind, slot, at)| match kind {
-            0 => Place::Zero,
-            1 => Place::Home,
-            2 => Place::Slot(slot),
-            3 => Place::Own { slot, at },
-            4 => Place::Delta { base: slot, at },
-            5 => Place::Alone(at),
-            _ => Place::Whole(slot),
+            0 => BlockPlace::Zero,
+            1 => BlockPlace::Home,
+            2 => BlockPlace::Slot(slot),
+            3 => BlockPlace::Own { slot, at },
+            4 => BlockPlace::Delta { base: slot, at },
+            5 => BlockPlace::Alone(at),
+            _ => BlockPlace::Whole(slot),
         })
     }
 
     proptest! {
         #[test]
         fn an_entry_comes_back(place in places(), crc: u32, has_home: bool) {
-            let entry = Entry { place, crc, has_home };
+            let entry = BlockEntry { place, crc, has_home };
             prop_assert_eq!(RawEntry::from(entry).entry(), Some(entry));
         }
 
@@ -199,6 +201,6 @@ mod tests {
 
     #[test]
     fn zeros_are_the_entry_of_a_block_never_written() {
-        assert_eq!(RawEntry::default().entry(), Some(Entry::ZERO));
+        assert_eq!(RawEntry::default().entry(), Some(BlockEntry::ZERO));
     }
 }

@@ -8,7 +8,7 @@ use crate::icash::blocks::{Class, Content, Form, Id};
 use crate::icash::content::{ZEROS, crc_of, in_log_block};
 use crate::icash::format::{Block, RecordKind};
 use crate::icash::parameters::{SPARE_SEGMENTS, SPARE_VIRTUAL_BLOCKS};
-use crate::icash::place::{Entry, LogPlace, Place};
+use crate::icash::place::{BlockEntry, BlockPlace, LogPlace};
 use crate::icash::segments::segments_of;
 use crate::icash::signature::Signature;
 use crate::icash::state::ICash;
@@ -27,10 +27,12 @@ struct LogBlock {
 }
 
 /// How the bytes at a place in the log give the content.
-fn form_of(place: &Place) -> Option<Form> {
+fn form_of(place: &BlockPlace) -> Option<Form> {
     match *place {
-        Place::Own { slot: base, .. } | Place::Delta { base, .. } => Some(Form::Delta(base)),
-        Place::Alone(_) => Some(Form::Alone),
+        BlockPlace::Own { slot: base, .. } | BlockPlace::Delta { base, .. } => {
+            Some(Form::Delta(base))
+        }
+        BlockPlace::Alone(_) => Some(Form::Alone),
         _ => None,
     }
 }
@@ -66,7 +68,7 @@ impl ICash {
         let (content, log) = read.map_err(|source| self.addresses.unreadable(block, source))?;
         *page = content;
         self.media.begin_background();
-        if entry.place == Place::Zero || self.stopped.is_some() {
+        if entry.place == BlockPlace::Zero || self.stopped.is_some() {
             return Ok(());
         }
         if let Some(log) = &log
@@ -89,7 +91,7 @@ impl ICash {
     fn read_stored(
         &mut self,
         block: u32,
-        entry: &Entry,
+        entry: &BlockEntry,
     ) -> Result<(Page, Option<LogBlock>), ContentError> {
         let (Some(at), Some(form)) = (entry.place.at(), form_of(&entry.place)) else {
             return Ok((self.stored(block, entry)?, None));
@@ -104,7 +106,7 @@ impl ICash {
 
     /// Gives a block that was read a virtual block: with the bytes that were read, as an associate of the block with
     /// the same address elsewhere, or with a data block.
-    fn admit(&mut self, block: u32, entry: &Entry, page: &Page, log: Option<&LogBlock>) {
+    fn admit(&mut self, block: u32, entry: &BlockEntry, page: &Page, log: Option<&LogBlock>) {
         let (signature, sketch) = self.signatures_of(page);
         let content = match (log, entry.place.at(), form_of(&entry.place)) {
             (Some(log), Some(at), Some(form)) => {
@@ -143,7 +145,7 @@ impl ICash {
         let found = self.blocks.get(id);
         let is_slow = found.content == Content::Stored
             && found.slot.is_none()
-            && matches!(self.place_of(id), Place::Home | Place::Whole(_));
+            && matches!(self.place_of(id), BlockPlace::Home | BlockPlace::Whole(_));
         if !is_slow || self.stopped.is_some() || self.pool.free() == 0 {
             return;
         }

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use crate::error::ArrayError;
 use crate::icash::blocks::{Class, Content, Form, Id, Virtual};
 use crate::icash::parameters::{SPARE_SEGMENTS, SPARE_SLOTS, SPARE_VIRTUAL_BLOCKS};
-use crate::icash::place::Place;
+use crate::icash::place::BlockPlace;
 use crate::icash::state::ICash;
 use crate::icash::table::Table;
 
@@ -211,7 +211,7 @@ impl ICash {
 fn needs_home(table: &Table, found: &Virtual) -> bool {
     let place = found
         .block
-        .map_or(Place::Zero, |block| table.get(block).place);
+        .map_or(BlockPlace::Zero, |block| table.get(block).place);
     let names_own = found.slot.is_some() && place.own_slot() == found.slot;
     let is_own = match found.content {
         Content::Slot => true,

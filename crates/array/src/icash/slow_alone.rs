@@ -14,7 +14,7 @@ use crate::icash::format::Areas;
 use crate::icash::kept::Kept;
 use crate::icash::open::recover;
 use crate::icash::ordered::committed;
-use crate::icash::place::Place;
+use crate::icash::place::BlockPlace;
 use crate::icash::table::Table;
 use crate::media::Media;
 
@@ -92,7 +92,7 @@ impl SlowAlone {
             (Some((number, crc)), _) => (self.areas.image(number), Some(crc)),
             (None, true) => (
                 self.areas.home_of(block),
-                (entry.place == Place::Home).then_some(entry.crc),
+                (entry.place == BlockPlace::Home).then_some(entry.crc),
             ),
             (None, false) => return Ok(ZEROS),
         };

@@ -28,7 +28,7 @@ use crate::icash::format::{Areas, Shape};
 use crate::icash::heatmap::Heatmap;
 use crate::icash::log::Space;
 use crate::icash::parameters::{BLOCK_BYTES, Options};
-use crate::icash::place::{Entry, Place};
+use crate::icash::place::{BlockEntry, BlockPlace};
 use crate::icash::pool::Pool;
 use crate::icash::segments::Segments;
 use crate::icash::signature::Signature;
@@ -192,9 +192,9 @@ impl ICash {
     }
 
     /// The durable place of its block, if it has one.
-    pub(super) fn place_of(&self, id: Id) -> Place {
+    pub(super) fn place_of(&self, id: Id) -> BlockPlace {
         let block = self.blocks.get(id).block;
-        block.map_or(Place::Zero, |block| self.table.get(block).place)
+        block.map_or(BlockPlace::Zero, |block| self.table.get(block).place)
     }
 
     /// Gives a virtual block other present content; chain and base of the one before are given up.
@@ -316,10 +316,10 @@ impl ICash {
     }
 
     /// Changes the durable place of a block. Who uses what is noted before what the old place used is given up.
-    pub(super) fn set_place(&mut self, block: u32, place: Place, crc: u32) {
+    pub(super) fn set_place(&mut self, block: u32, place: BlockPlace, crc: u32) {
         let old = self.table.get(block);
-        let has_home = old.has_home || place == Place::Home;
-        let entry = Entry {
+        let has_home = old.has_home || place == BlockPlace::Home;
+        let entry = BlockEntry {
             place,
             crc,
             has_home,
@@ -336,8 +336,8 @@ impl ICash {
             self.pool.users_mut(slot).named_by = None;
             self.pool.release(slot);
         }
-        if let Place::Delta { base, .. } = old.place
-            && !matches!(place, Place::Delta { base: new, .. } if new == base)
+        if let BlockPlace::Delta { base, .. } = old.place
+            && !matches!(place, BlockPlace::Delta { base: new, .. } if new == base)
         {
             self.pool.users_mut(base).dependents.remove(&block);
             self.lost_dependent(base);
@@ -345,14 +345,14 @@ impl ICash {
     }
 
     /// Notes what the durable place of a block uses.
-    pub(super) fn use_place(&mut self, block: u32, place: &Place) {
+    pub(super) fn use_place(&mut self, block: u32, place: &BlockPlace) {
         if let Some((log, bytes)) = place.log() {
             self.space.add_live(log, bytes);
         }
         if let Some(slot) = place.own_slot() {
             self.pool.users_mut(slot).named_by = Some(block);
         }
-        if let Place::Delta { base, .. } = *place {
+        if let BlockPlace::Delta { base, .. } = *place {
             self.pool.users_mut(base).dependents.insert(block);
         }
     }

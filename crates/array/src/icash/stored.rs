@@ -1,7 +1,7 @@
 //! How the durable content of a virtual machine is stored.
 
 use crate::error::ArrayError;
-use crate::icash::place::Place;
+use crate::icash::place::BlockPlace;
 use crate::icash::state::ICash;
 
 /// Blocks of a virtual machine by the place of their durable content.
@@ -31,18 +31,18 @@ impl ICash {
         let mut stored = Stored::default();
         for block in self.addresses.blocks_of(machine)? {
             match self.table.get(block).place {
-                Place::Zero => stored.zeros += 1,
-                Place::Home => stored.home += 1,
-                Place::Slot(_) => stored.slot += 1,
-                Place::Own { at, .. } | Place::Delta { at, .. } => {
+                BlockPlace::Zero => stored.zeros += 1,
+                BlockPlace::Home => stored.home += 1,
+                BlockPlace::Slot(_) => stored.slot += 1,
+                BlockPlace::Own { at, .. } | BlockPlace::Delta { at, .. } => {
                     stored.differences += 1;
                     stored.difference_bytes += u64::from(at.bytes);
                 }
-                Place::Alone(at) => {
+                BlockPlace::Alone(at) => {
                     stored.compressed += 1;
                     stored.compressed_bytes += u64::from(at.bytes);
                 }
-                Place::Whole(_) => stored.whole += 1,
+                BlockPlace::Whole(_) => stored.whole += 1,
             }
         }
         Ok(stored)

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::icash::format::table::ENTRIES;
-use crate::icash::place::{Entry, RawEntry};
+use crate::icash::place::{BlockEntry, RawEntry};
 
 #[derive(Debug)]
 pub struct Table {
@@ -29,12 +29,12 @@ impl Table {
         self.entries.len() as u32
     }
 
-    pub fn get(&self, block: u32) -> Entry {
+    pub fn get(&self, block: u32) -> BlockEntry {
         let raw = self.entries[block as usize];
         raw.entry().expect("only entries are stored")
     }
 
-    pub fn set(&mut self, block: u32, entry: Entry) {
+    pub fn set(&mut self, block: u32, entry: BlockEntry) {
         self.entries[block as usize] = entry.into();
         self.dirty.insert(block / ENTRIES as u32);
     }

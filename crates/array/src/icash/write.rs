@@ -9,7 +9,7 @@ use crate::icash::blocks::{Content, Form, Id};
 use crate::icash::content::crc_of;
 use crate::icash::format::Areas;
 use crate::icash::parameters::{BLOCK_BYTES, Compression, Similarity, TooBig};
-use crate::icash::place::Place;
+use crate::icash::place::BlockPlace;
 use crate::icash::signature::Signature;
 use crate::icash::state::ICash;
 
@@ -89,7 +89,7 @@ impl ICash {
             }
             None => {}
         }
-        self.set_trimmed(block, self.table.get(block).place != Place::Zero);
+        self.set_trimmed(block, self.table.get(block).place != BlockPlace::Zero);
     }
 
     /// The data block that new content of a block is compared with.
@@ -108,7 +108,7 @@ impl ICash {
             return own.or(self.base_of(id));
         }
         match self.table.get(block).place {
-            Place::Delta { base, .. } if !self.trimmed.contains(&block) => Some(base),
+            BlockPlace::Delta { base, .. } if !self.trimmed.contains(&block) => Some(base),
             _ => {
                 let twin = self.twin(block, signature, sketch);
                 self.counters.same_address += u64::from(twin.is_some());

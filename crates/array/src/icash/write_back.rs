@@ -15,7 +15,7 @@ use crate::icash::commit::Extra;
 use crate::icash::content::crc_of;
 use crate::icash::kept::Kept;
 use crate::icash::parameters::{BLOCK_BYTES, LONGEST_RUN};
-use crate::icash::place::Place;
+use crate::icash::place::BlockPlace;
 use crate::icash::state::ICash;
 
 /// Contents of consecutive blocks.
@@ -37,7 +37,7 @@ impl ICash {
     }
 
     fn write_back_some(&mut self, blocks: &BTreeSet<u32>) -> Result<(), ArrayError> {
-        let is_at_home = |block: &u32| self.table.get(*block).place == Place::Home;
+        let is_at_home = |block: &u32| self.table.get(*block).place == BlockPlace::Home;
         if blocks
             .iter()
             .any(|b| self.unrecorded.contains(b) && is_at_home(b))
@@ -49,7 +49,9 @@ impl ICash {
         for &block in blocks {
             // What was given up is among these blocks as long as a difference of it is durable, which the group above
             // may have ended: `trimmed` alone does not tell.
-            if self.table.get(block).place == Place::Home || self.kept_of(block) == Kept::Nothing {
+            if self.table.get(block).place == BlockPlace::Home
+                || self.kept_of(block) == Kept::Nothing
+            {
                 continue;
             }
             let Ok(page) = self.present(block) else {
@@ -72,7 +74,7 @@ impl ICash {
         debug_assert!(
             pages
                 .keys()
-                .all(|&block| self.table.get(block).place == Place::Zero)
+                .all(|&block| self.table.get(block).place == BlockPlace::Zero)
         );
         let mut homes = BTreeMap::new();
         let mut run = Run::default();

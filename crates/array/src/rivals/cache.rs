@@ -13,7 +13,7 @@ use crate::media::Media;
 use crate::rivals::contents::{Contents, digest_of};
 use crate::rivals::counters::Counters;
 use crate::rivals::options::CacheOptions;
-use crate::rivals::slots::{Slots, State};
+use crate::rivals::slots::{SlotState, Slots};
 
 /// Byte at which a slot begins on the fast medium, or a native place on the slow one.
 pub(super) fn offset_of(number: u32) -> u64 {
@@ -61,13 +61,13 @@ impl Cache {
         let digest = self.digest(media, page);
         if let Some(slot) = self.find(digest) {
             self.counters.shared_fills += 1;
-            self.put(block, slot, State::Clean);
+            self.put(block, slot, SlotState::Clean);
             return Ok(());
         }
         let slot = self.free_slot(media)?;
         self.store(media, slot, digest, page)?;
         self.counters.fills += 1;
-        self.put(block, slot, State::Clean);
+        self.put(block, slot, SlotState::Clean);
         Ok(())
     }
 
@@ -81,7 +81,7 @@ impl Cache {
             }
             Some(slot) => {
                 self.counters.shared_writes += 1;
-                self.put(block, slot, State::Dirty);
+                self.put(block, slot, SlotState::Dirty);
             }
             None => {
                 // A slot that no other block lies in is overwritten.
@@ -90,7 +90,7 @@ impl Cache {
                     _ => self.free_slot(media)?,
                 };
                 self.store(media, slot, digest, page)?;
-                self.put(block, slot, State::Dirty);
+                self.put(block, slot, SlotState::Dirty);
             }
         }
         match own {
@@ -157,7 +157,7 @@ impl Cache {
         Ok(())
     }
 
-    fn put(&mut self, block: u32, slot: u32, state: State) {
+    fn put(&mut self, block: u32, slot: u32, state: SlotState) {
         let freed = self.slots.put(block, slot, state);
         self.forget(freed);
         self.counters.most_blocks = self.counters.most_blocks.max(self.slots.blocks());

@@ -11,7 +11,7 @@ use crate::lru::Lru;
 
 /// Whether the native place of a block holds its content too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum SlotState {
     Clean,
     Dirty,
 }
@@ -80,15 +80,15 @@ impl Slots {
 
     /// Puts a block into a slot, which is the next free one or has blocks. Gives the slot that is free because of
     /// it.
-    pub fn put(&mut self, block: u32, slot: u32, state: State) -> Option<u32> {
+    pub fn put(&mut self, block: u32, slot: u32, state: SlotState) -> Option<u32> {
         if self.next_free() == Some(slot) {
             self.free.pop();
         }
         let former = self.take(block);
         let own = &mut self.slots[slot as usize];
         match state {
-            State::Clean => own.clean.insert(block),
-            State::Dirty => own.dirty.insert(block),
+            SlotState::Clean => own.clean.insert(block),
+            SlotState::Dirty => own.dirty.insert(block),
         };
         self.slot_of.insert(block, slot);
         self.touch(slot);

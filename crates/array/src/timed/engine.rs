@@ -11,7 +11,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::steps::{Costs, Step};
+use super::steps::{Costs, TimedStep};
 use super::{Device, TimedError};
 use crate::element::Device as Medium;
 use crate::hdd::{Completion, Time};
@@ -38,7 +38,7 @@ pub struct Ended {
 
 #[derive(Debug, Default)]
 struct Chain {
-    steps: Vec<Step>,
+    steps: Vec<TimedStep>,
     next: usize,
     request: u32,
     is_answered: bool,
@@ -145,7 +145,7 @@ impl<F: Device, S: Device> Engine<F, S> {
         &mut self,
         earliest: Time,
         tag: u64,
-        chains: impl IntoIterator<Item = &'s [Step]>,
+        chains: impl IntoIterator<Item = &'s [TimedStep]>,
     ) -> Result<(), TimedError> {
         self.run_to(earliest.max(self.now))?;
         self.wait_for_room()?;
@@ -166,7 +166,7 @@ impl<F: Device, S: Device> Engine<F, S> {
         Ok(())
     }
 
-    fn begin_chain(&mut self, request: u32, steps: &[Step]) -> Result<(), TimedError> {
+    fn begin_chain(&mut self, request: u32, steps: &[TimedStep]) -> Result<(), TimedError> {
         let number = self.free.pop().unwrap_or_else(|| {
             self.chains.push(Chain::default());
             self.chains.len() as u32 - 1
@@ -231,15 +231,15 @@ impl<F: Device, S: Device> Engine<F, S> {
                     self.end(number);
                     return Ok(());
                 }
-                Some(Step::Background) => self.answer(number),
-                Some(Step::Work(work)) => {
+                Some(TimedStep::Background) => self.answer(number),
+                Some(TimedStep::Work(work)) => {
                     let cost = self.costs.of(work);
                     if cost > 0 {
                         self.take_on(number, cost);
                         return Ok(());
                     }
                 }
-                Some(Step::Device(operation)) => {
+                Some(TimedStep::Device(operation)) => {
                     let id = u64::from(number);
                     return match operation.device {
                         Medium::Fast => self.fast.submit(self.now, id, &operation),

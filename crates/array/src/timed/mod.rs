@@ -10,11 +10,11 @@
 pub mod engine;
 pub mod steps;
 
-use crate::element::{DeviceOperation, Kind};
+use crate::element::{DeviceOperation, OperationKind};
 use crate::hdd::{Completion, Hdd, Raid0, Request, RequestError, SECTOR_BYTES, Time};
 
 pub use engine::{Ended, Engine, Limits};
-pub use steps::{Costs, Listener, Step};
+pub use steps::{Costs, Listener, TimedStep};
 
 pub trait Device {
     /// Submits an operation under a name of the caller's.
@@ -65,9 +65,9 @@ fn as_request(operation: &DeviceOperation) -> Result<Request, TimedError> {
     }
     let sectors = u32::try_from(bytes / SECTOR_BYTES).map_err(|_| refused)?;
     Ok(match kind {
-        Kind::Read => Request::read(offset / SECTOR_BYTES, sectors),
-        Kind::Write => Request::write(offset / SECTOR_BYTES, sectors),
-        Kind::Sync => Request::FLUSH,
+        OperationKind::Read => Request::read(offset / SECTOR_BYTES, sectors),
+        OperationKind::Write => Request::write(offset / SECTOR_BYTES, sectors),
+        OperationKind::Sync => Request::FLUSH,
     })
 }
 

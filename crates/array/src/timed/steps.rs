@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::element::{DeviceOperation, Kind, Observer, Work};
+use crate::element::{DeviceOperation, Observer, OperationKind, Work};
 use crate::hdd::Time;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum TimedStep {
     Device(DeviceOperation),
     Work(Work),
     /// The host has its answer; what follows goes on in the background.
@@ -49,15 +49,15 @@ impl Costs {
 /// Writes down what an element does. Its clones write into the same list, so that one of them can be given to the
 /// element. Reads and writes that go on where the last one ended become one operation.
 #[derive(Debug, Clone, Default)]
-pub struct Listener(Arc<Mutex<Vec<Step>>>);
+pub struct Listener(Arc<Mutex<Vec<TimedStep>>>);
 
 impl Listener {
-    fn steps(&self) -> MutexGuard<'_, Vec<Step>> {
+    fn steps(&self) -> MutexGuard<'_, Vec<TimedStep>> {
         self.0.lock()
     }
 
     /// Moves what was heard since the last call to `steps`, which is emptied before.
-    pub fn take(&self, steps: &mut Vec<Step>) {
+    pub fn take(&self, steps: &mut Vec<TimedStep>) {
         steps.clear();
         steps.append(&mut self.steps());
     }
@@ -65,22 +65,22 @@ impl Listener {
 
 impl Observer for Listener {
     fn device(&mut self, operation: DeviceOperation) {
-        push(&mut self.steps(), Step::Device(operation));
+        push(&mut self.steps(), TimedStep::Device(operation));
     }
 
     fn work(&mut self, work: Work, _bytes: usize) {
-        self.steps().push(Step::Work(work));
+        self.steps().push(TimedStep::Work(work));
     }
 
     fn begin_background(&mut self) {
-        self.steps().push(Step::Background);
+        self.steps().push(TimedStep::Background);
     }
 }
 
 /// Appends a step; a read or write that goes on where the last step ended becomes one operation with it.
-pub fn push(steps: &mut Vec<Step>, step: Step) {
+pub fn push(steps: &mut Vec<TimedStep>, step: TimedStep) {
     match (steps.last_mut(), step) {
-        (Some(Step::Device(last)), Step::Device(next)) if goes_on(last, &next) => {
+        (Some(TimedStep::Device(last)), TimedStep::Device(next)) if goes_on(last, &next) => {
             last.bytes += next.bytes;
         }
         _ => steps.push(step),
@@ -90,7 +90,7 @@ pub fn push(steps: &mut Vec<Step>, step: Step) {
 fn goes_on(last: &DeviceOperation, next: &DeviceOperation) -> bool {
     last.device == next.device
         && last.kind == next.kind
-        && last.kind != Kind::Sync
+        && last.kind != OperationKind::Sync
         && last.offset + last.bytes == next.offset
 }
 
@@ -110,27 +110,27 @@ mod tests {
         let listener = Listener::default();
         let mut heard = listener.clone();
         for (kind, block) in [
-            (Kind::Read, 0),
-            (Kind::Read, 1),
-            (Kind::Write, 2),
-            (Kind::Write, 4),
+            (OperationKind::Read, 0),
+            (OperationKind::Read, 1),
+            (OperationKind::Write, 2),
+            (OperationKind::Write, 4),
         ] {
             heard.device(operation(kind, block * 4096));
         }
         heard.begin_background();
-        heard.device(operation(Kind::Write, 5 * 4096));
-        let mut steps = vec![Step::Background];
+        heard.device(operation(OperationKind::Write, 5 * 4096));
+        let mut steps = vec![TimedStep::Background];
         listener.take(&mut steps);
         let both = DeviceOperation {
             bytes: 8192,
-            ..operation(Kind::Read, 0)
+            ..operation(OperationKind::Read, 0)
         };
         let expected = [
-            Step::Device(both),
-            Step::Device(operation(Kind::Write, 2 * 4096)),
-            Step::Device(operation(Kind::Write, 4 * 4096)),
-            Step::Background,
-            Step::Device(operation(Kind::Write, 5 * 4096)),
+            TimedStep::Device(both),
+            TimedStep::Device(operation(OperationKind::Write, 2 * 4096)),
+            TimedStep::Device(operation(OperationKind::Write, 4 * 4096)),
+            TimedStep::Background,
+            TimedStep::Device(operation(OperationKind::Write, 5 * 4096)),
         ];
         assert_eq!(steps, expected);
         listener.take(&mut steps);

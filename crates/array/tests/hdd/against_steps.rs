@@ -5,7 +5,9 @@ use flashlore_array::hdd::{
     Buffer, Hdd, Op, Options, Overhead, Parameters, Positioning, Request, Scheduler, Seek, Time,
     WriteCache, Zone,
 };
-use flashlore_oracle::disk::{Arrival, DiskRules, Kind, MoveRules, Order, Outcome, simulate};
+use flashlore_oracle::disk::{
+    Arrival, DiskRules, MoveRules, Order, Outcome, RequestKind, simulate,
+};
 use proptest::prelude::*;
 
 use crate::common::Random;
@@ -100,9 +102,9 @@ fn arrivals(random: &mut Random, capacity: u64, count: usize) -> Vec<Arrival> {
     let request = |_| {
         at += random.below(gap);
         let kind = match random.below(20) {
-            0 => Kind::Flush,
-            1..=11 => Kind::Read,
-            _ => Kind::Write,
+            0 => RequestKind::Flush,
+            1..=11 => RequestKind::Read,
+            _ => RequestKind::Write,
         };
         // Half of them go on where the last one ended.
         let lba = match random.below(2) == 0 && next < capacity {
@@ -110,12 +112,12 @@ fn arrivals(random: &mut Random, capacity: u64, count: usize) -> Vec<Arrival> {
             false => random.below(capacity),
         };
         let sectors = (1 + random.below(20)).min(capacity - lba);
-        let (lba, sectors) = if kind == Kind::Flush {
+        let (lba, sectors) = if kind == RequestKind::Flush {
             (0, 0)
         } else {
             (lba, sectors)
         };
-        if kind != Kind::Flush {
+        if kind != RequestKind::Flush {
             next = lba + sectors;
         }
         Arrival {
@@ -185,9 +187,9 @@ fn rules(small: &Small) -> DiskRules {
 
 fn request(arrival: &Arrival) -> Request {
     let op = match arrival.kind {
-        Kind::Read => Op::Read,
-        Kind::Write => Op::Write,
-        Kind::Flush => Op::Flush,
+        RequestKind::Read => Op::Read,
+        RequestKind::Write => Op::Write,
+        RequestKind::Flush => Op::Flush,
     };
     Request {
         op,

@@ -1,6 +1,6 @@
 //! Cases by hand.
 
-use flashlore_array::element::Kind::{Read, Sync, Write};
+use flashlore_array::element::OperationKind::{Read, Sync, Write};
 use flashlore_array::rivals::CacheOptions;
 use flashlore_array::{ArrayError, Element, Rival};
 

@@ -1,6 +1,6 @@
 //! Every operation on a medium against a slow oracle, on random histories.
 
-use flashlore_array::element::{Kind, Traffic};
+use flashlore_array::element::{OperationKind, Traffic};
 use flashlore_array::rivals::Counters;
 use flashlore_array::{Element, Rival};
 use proptest::prelude::*;
@@ -49,15 +49,15 @@ fn add(fast: &mut Traffic, slow: &mut Traffic, phase: &Phase) {
     fast.syncs += phase.fast_syncs;
     for &(kind, _, blocks) in &phase.slow {
         match kind {
-            Kind::Read => {
+            OperationKind::Read => {
                 slow.reads += 1;
                 slow.read_bytes += 4096 * blocks;
             }
-            Kind::Write => {
+            OperationKind::Write => {
                 slow.writes += 1;
                 slow.written_bytes += 4096 * blocks;
             }
-            Kind::Sync => slow.syncs += 1,
+            OperationKind::Sync => slow.syncs += 1,
         }
     }
 }
@@ -98,7 +98,7 @@ fn run(sort: Sort, seed: u64, count: usize) -> Counters {
 fn never_waits_for_home(sort: Sort, clean_ahead: bool, step: &Step) {
     if clean_ahead && matches!(sort, Sort::Lru | Sort::Dedup) {
         let mut slow = step.foreground.slow.iter();
-        assert!(!slow.any(|(kind, ..)| *kind == Kind::Write));
+        assert!(!slow.any(|(kind, ..)| *kind == OperationKind::Write));
     }
 }
 

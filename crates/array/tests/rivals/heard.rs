@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flashlore_array::Observer;
-use flashlore_array::element::{Device, DeviceOperation, Kind, Work};
+use flashlore_array::element::{Device, DeviceOperation, OperationKind, Work};
 use parking_lot::Mutex;
 
 /// Operations before or after the answer. Which slot is used is the element's own affair.
@@ -12,8 +12,8 @@ pub struct Phase {
     pub fast_reads: u64,
     pub fast_writes: u64,
     pub fast_syncs: u64,
-    /// Kind, first block and blocks, in order.
-    pub slow: Vec<(Kind, u64, u64)>,
+    /// OperationKind, first block and blocks, in order.
+    pub slow: Vec<(OperationKind, u64, u64)>,
     pub hashes: u64,
 }
 
@@ -23,9 +23,9 @@ impl Phase {
         assert_eq!(operation.bytes % 4096 + operation.offset % 4096, 0);
         match (operation.device, operation.kind) {
             (Device::Slow, kind) => self.slow.push((kind, operation.offset / 4096, blocks)),
-            (Device::Fast, Kind::Read) => self.fast_reads += blocks,
-            (Device::Fast, Kind::Write) => self.fast_writes += blocks,
-            (Device::Fast, Kind::Sync) => self.fast_syncs += 1,
+            (Device::Fast, OperationKind::Read) => self.fast_reads += blocks,
+            (Device::Fast, OperationKind::Write) => self.fast_writes += blocks,
+            (Device::Fast, OperationKind::Sync) => self.fast_syncs += 1,
         }
     }
 }

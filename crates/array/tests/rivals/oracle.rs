@@ -1,7 +1,7 @@
 //! What a rival should ask of its media, slowly: lists that are searched from begin to end. Written from
 //! docs/array.md.
 
-use flashlore_array::element::Kind;
+use flashlore_array::element::OperationKind;
 use flashlore_array::rivals::CacheOptions;
 
 use crate::common::Sort;
@@ -69,7 +69,12 @@ impl Oracle {
         if self.options.clean_ahead && self.is_full() && self.oldest_is_dirty() {
             self.write_home(&mut step.background);
         }
-        let wrote = |phase: &Phase| phase.slow.iter().any(|(kind, ..)| *kind == Kind::Write);
+        let wrote = |phase: &Phase| {
+            phase
+                .slow
+                .iter()
+                .any(|(kind, ..)| *kind == OperationKind::Write)
+        };
         self.slow_unsynced |= wrote(&step.foreground) || wrote(&step.background);
         self.fast_unsynced |= step.foreground.fast_writes + step.background.fast_writes > 0;
         step
@@ -78,14 +83,19 @@ impl Oracle {
     fn read(&mut self, block: usize, value: Value, step: &mut Step) {
         match self.sort {
             Sort::PureSsd => step.foreground.fast_reads += 1,
-            Sort::Raid0 => step.foreground.slow.push((Kind::Read, block as u64, 1)),
+            Sort::Raid0 => step
+                .foreground
+                .slow
+                .push((OperationKind::Read, block as u64, 1)),
             Sort::Lru | Sort::Dedup => match self.position(block) {
                 Some(position) => {
                     step.foreground.fast_reads += 1;
                     self.move_to_front(position);
                 }
                 None => {
-                    step.foreground.slow.push((Kind::Read, block as u64, 1));
+                    step.foreground
+                        .slow
+                        .push((OperationKind::Read, block as u64, 1));
                     self.fill(block, value, &mut step.background);
                 }
             },
@@ -106,7 +116,7 @@ impl Oracle {
     fn write(&mut self, block: usize, value: Value, phase: &mut Phase) {
         match self.sort {
             Sort::PureSsd => phase.fast_writes += 1,
-            Sort::Raid0 => phase.slow.push((Kind::Write, block as u64, 1)),
+            Sort::Raid0 => phase.slow.push((OperationKind::Write, block as u64, 1)),
             Sort::Lru | Sort::Dedup => self.write_to_cache(block, value, phase),
         }
     }
@@ -136,7 +146,7 @@ impl Oracle {
             phase.fast_syncs += 1;
         }
         if std::mem::take(&mut self.slow_unsynced) {
-            phase.slow.push((Kind::Sync, 0, 0));
+            phase.slow.push((OperationKind::Sync, 0, 0));
         }
     }
 
@@ -166,10 +176,12 @@ impl Oracle {
         dirty.sort_unstable();
         for block in dirty {
             match phase.slow.last_mut() {
-                Some((Kind::Write, first, count)) if *first + *count == block && *count < 256 => {
+                Some((OperationKind::Write, first, count))
+                    if *first + *count == block && *count < 256 =>
+                {
                     *count += 1;
                 }
-                _ => phase.slow.push((Kind::Write, block, 1)),
+                _ => phase.slow.push((OperationKind::Write, block, 1)),
             }
         }
     }

@@ -135,9 +135,9 @@ mod tests {
     use super::*;
 
     /// 0 is the zero page, 1 noise, 2 the same noise with one byte changed; others are not known.
-    struct Source;
+    struct TestPages;
 
-    impl PageSource for Source {
+    impl PageSource for TestPages {
         fn fill(&self, value: u32, into: &mut [u8; PAGE_BYTES]) -> bool {
             let mut state = 7_u32;
             for byte in into.iter_mut() {
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn deltas_are_of_known_and_different_pages() {
-        let mut counter = CompressibilityCounter::new(Some(&Source));
+        let mut counter = CompressibilityCounter::new(Some(&TestPages));
         counter.observe(0, None);
         counter.observe(1, Some(0)); // noise either way
         counter.observe(1, Some(1)); // silent

@@ -459,15 +459,15 @@ mod tests {
     struct Model(Vec<(u64, ObjectId)>);
 
     #[derive(Debug, Clone)]
-    enum Step {
+    enum IndexStep {
         Write(u64),
         Remove(u64),
     }
 
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
+    fn steps() -> impl Strategy<Value = Vec<IndexStep>> {
         let step = prop_oneof![
-            4 => (0u64..60).prop_map(Step::Write),
-            1 => (0u64..60).prop_map(Step::Remove),
+            4 => (0u64..60).prop_map(IndexStep::Write),
+            1 => (0u64..60).prop_map(IndexStep::Remove),
         ];
         prop::collection::vec(step, 1..400)
     }
@@ -482,7 +482,7 @@ mod tests {
             let mut free = Vec::new();
             for step in steps {
                 match step {
-                    Step::Write(fp) => {
+                    IndexStep::Write(fp) => {
                         // Tags that agree in the low bits land in the same slots.
                         let fp = fp % 7 * 0x1_0000_0000 + fp;
                         let found = index.find(fp, |o| objects.0[o.index()].fingerprint == fp);
@@ -502,7 +502,7 @@ mod tests {
                             prop_assert_eq!(evicted, expected.map(|(_, o)| o));
                         }
                     }
-                    Step::Remove(fp) => {
+                    IndexStep::Remove(fp) => {
                         let fp = fp % 7 * 0x1_0000_0000 + fp;
                         if let Some(i) = model.0.iter().position(|&(f, _)| f == fp) {
                             let (_, object) = model.0.remove(i);

@@ -15,7 +15,7 @@
 //! 3. An entry taken from the middle becomes a *gap*: it keeps its stamp, belongs to no page and names no
 //!    object. At most half of the log is gaps, or a chunk.
 
-use super::log::{Entry, Log};
+use super::log::{Log, VersionEntry};
 use crate::history::{PURGED, names_object};
 use flashlore_flash::hints::{on_large_pages, prefetch};
 use flashlore_flash::{Lpn, ObjectId};
@@ -133,7 +133,7 @@ impl Chains {
     fn append(&mut self, lpn: Lpn, object: ObjectId, stamp: u64) {
         let number = self.log.end();
         let older = std::mem::replace(&mut self.heads[lpn.index()], number);
-        self.log.push(Entry {
+        self.log.push(VersionEntry {
             stamp,
             lpn,
             object,
@@ -263,7 +263,7 @@ impl Chains {
 
     /// Takes away the oldest entry before the tail, if its stamp is not above this one.
     #[inline(always)]
-    pub fn pop_up_to(&mut self, stamp: u64) -> Option<Entry> {
+    pub fn pop_up_to(&mut self, stamp: u64) -> Option<VersionEntry> {
         while self.log.len() > self.tail {
             let entry = *self.log.get(self.log.first());
             if entry.stamp > stamp {
@@ -306,25 +306,25 @@ impl Chains {
     }
 
     /// The entries of a page, newest first.
-    pub fn of_page(&self, lpn: Lpn) -> impl Iterator<Item = &Entry> {
+    pub fn of_page(&self, lpn: Lpn) -> impl Iterator<Item = &VersionEntry> {
         let newest = self.head(lpn);
         std::iter::successors(newest, |&number| self.before(number))
             .map(|number| self.log.get(number))
     }
 
-    fn entries(&self, from: u32, end: u32) -> impl Iterator<Item = (u32, &Entry)> {
+    fn entries(&self, from: u32, end: u32) -> impl Iterator<Item = (u32, &VersionEntry)> {
         let numbers = (0..end.wrapping_sub(from)).map(move |i| from.wrapping_add(i));
         let entries = numbers.map(|number| (number, self.log.get(number)));
         entries.filter(|(_, entry)| entry.lpn != Lpn::NONE)
     }
 
     /// All entries with their numbers.
-    pub fn all(&self) -> impl Iterator<Item = (u32, &Entry)> {
+    pub fn all(&self) -> impl Iterator<Item = (u32, &VersionEntry)> {
         self.entries(self.log.first(), self.log.end())
     }
 
     /// The entries with stamps above this one.
-    pub fn after(&self, stamp: u64) -> impl Iterator<Item = (u32, &Entry)> {
+    pub fn after(&self, stamp: u64) -> impl Iterator<Item = (u32, &VersionEntry)> {
         self.entries(self.first_sorted_after(stamp), self.log.end())
             .filter(move |(_, entry)| entry.stamp > stamp)
     }
@@ -343,7 +343,7 @@ impl Chains {
 
     /// The entries in order of their stamps, but for the tail, and the smallest stamp that the
     /// tail may hold.
-    pub fn sorted(&self) -> (impl Iterator<Item = (u32, &Entry)>, u64) {
+    pub fn sorted(&self) -> (impl Iterator<Item = (u32, &VersionEntry)>, u64) {
         let end = self.log.end().wrapping_sub(self.tail);
         (self.entries(self.log.first(), end), self.tail_min)
     }
@@ -394,7 +394,8 @@ impl Chains {
         if self.gaps > FEW_GAPS && self.gaps > self.log.len() / 2 {
             return Err(format!("{gaps} of {} slots are gaps", self.log.len()));
         }
-        let names_object = |entry: &Entry| entry.lpn == Lpn::NONE && entry.object != ObjectId::NONE;
+        let names_object =
+            |entry: &VersionEntry| entry.lpn == Lpn::NONE && entry.object != ObjectId::NONE;
         if slots.clone().any(|entry| names_object(&entry)) {
             return Err("a gap names an object".into());
         }

@@ -16,7 +16,7 @@ pub(super) const MAX_ENTRIES: u32 = u32::MAX - 2 * CHUNK;
 /// One superseded reference, 20 bytes.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, packed(4))]
-pub(super) struct Entry {
+pub(super) struct VersionEntry {
     /// When the page stopped to refer to the object.
     pub stamp: u64,
     /// The page.
@@ -31,9 +31,9 @@ pub(super) struct Entry {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Log {
     /// The first holds the entry `first`, at its number modulo the size of a chunk.
-    chunks: VecDeque<Box<[Entry]>>,
+    chunks: VecDeque<Box<[VersionEntry]>>,
     /// A chunk that became free, for the next to be needed.
-    spare: Option<Box<[Entry]>>,
+    spare: Option<Box<[VersionEntry]>>,
     first: u32,
     end: u32,
 }
@@ -80,7 +80,7 @@ impl Log {
 
     /// The entry of a number in range.
     #[inline(always)]
-    pub fn get(&self, number: u32) -> &Entry {
+    pub fn get(&self, number: u32) -> &VersionEntry {
         debug_assert!(self.contains(number));
         let (chunk, at) = self.place(number);
         &self.chunks[chunk][at]
@@ -88,7 +88,7 @@ impl Log {
 
     /// The entry of a number in range.
     #[inline(always)]
-    pub fn get_mut(&mut self, number: u32) -> &mut Entry {
+    pub fn get_mut(&mut self, number: u32) -> &mut VersionEntry {
         debug_assert!(self.contains(number));
         let (chunk, at) = self.place(number);
         &mut self.chunks[chunk][at]
@@ -99,7 +99,7 @@ impl Log {
     /// # Panics
     /// If there are 2^32 entries, less two chunks, already: 80 GiB.
     #[inline(always)]
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: VersionEntry) {
         let (chunk, at) = self.place(self.end);
         if chunk == self.chunks.len() {
             self.add_chunk();
@@ -115,7 +115,7 @@ impl Log {
             self.len() <= MAX_ENTRIES,
             "the history has more than {MAX_ENTRIES} entries"
         );
-        let new = || vec![Entry::default(); CHUNK as usize].into_boxed_slice();
+        let new = || vec![VersionEntry::default(); CHUNK as usize].into_boxed_slice();
         self.chunks.push_back(self.spare.take().unwrap_or_else(new));
     }
 
@@ -141,8 +141,8 @@ impl Log {
     /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         let chunks = self.chunks.len() + usize::from(self.spare.is_some());
-        chunks * CHUNK as usize * size_of::<Entry>()
-            + self.chunks.capacity() * size_of::<Box<[Entry]>>()
+        chunks * CHUNK as usize * size_of::<VersionEntry>()
+            + self.chunks.capacity() * size_of::<Box<[VersionEntry]>>()
     }
 }
 
@@ -152,25 +152,25 @@ mod tests {
     use proptest::prelude::*;
 
     #[derive(Debug, Clone)]
-    enum Step {
+    enum QueueStep {
         Push(u32),
         Pop(u32),
         Truncate(u32),
     }
 
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
+    fn steps() -> impl Strategy<Value = Vec<QueueStep>> {
         let step = prop_oneof![
-            4 => (0..20u32).prop_map(Step::Push),
-            3 => (0..20u32).prop_map(Step::Pop),
-            1 => (0..20u32).prop_map(Step::Truncate),
+            4 => (0..20u32).prop_map(QueueStep::Push),
+            3 => (0..20u32).prop_map(QueueStep::Pop),
+            1 => (0..20u32).prop_map(QueueStep::Truncate),
         ];
         prop::collection::vec(step, 1..60)
     }
 
-    fn entry(stamp: u64) -> Entry {
-        Entry {
+    fn entry(stamp: u64) -> VersionEntry {
+        VersionEntry {
             stamp,
-            ..Entry::default()
+            ..VersionEntry::default()
         }
     }
 
@@ -183,16 +183,16 @@ mod tests {
                 let mut stamp = 0;
                 for step in steps {
                     match step {
-                        Step::Push(times) => for _ in 0..times {
+                        QueueStep::Push(times) => for _ in 0..times {
                             model.push_back((log.end(), stamp));
                             log.push(entry(stamp));
                             stamp += 1;
                         },
-                        Step::Pop(times) => for _ in 0..times.min(log.len()) {
+                        QueueStep::Pop(times) => for _ in 0..times.min(log.len()) {
                             log.pop();
                             model.pop_front();
                         },
-                        Step::Truncate(fewer) => {
+                        QueueStep::Truncate(fewer) => {
                             let fewer = fewer.min(log.len());
                             log.truncate(log.end().wrapping_sub(fewer));
                             model.truncate(model.len() - fewer as usize);
@@ -213,6 +213,6 @@ mod tests {
 
     #[test]
     fn an_entry_takes_twenty_bytes() {
-        assert_eq!(size_of::<Entry>(), 20);
+        assert_eq!(size_of::<VersionEntry>(), 20);
     }
 }

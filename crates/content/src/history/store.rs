@@ -22,7 +22,7 @@
 //!    is in [`History::objects`].
 
 use super::chains::Chains;
-use super::log::Entry;
+use super::log::VersionEntry;
 use super::pins::{PinnedInstant, Pins};
 use super::schedule::Schedule;
 use crate::history::{PURGED, names_object};
@@ -451,7 +451,7 @@ impl History {
         if self.len() + entries < most as usize {
             return true;
         }
-        let needed = |&(number, entry): &(u32, &Entry)| {
+        let needed = |&(number, entry): &(u32, &VersionEntry)| {
             entry.stamp > latest || self.is_needed(number, entry.lpn, entry.stamp)
         };
         let needed = self.chains.all().filter(needed).count();

@@ -201,7 +201,7 @@ fn gaps_are_closed_when_what_lies_before_them_has_gone() {
 const PAGES: u32 = 6;
 
 #[derive(Debug, Clone)]
-enum Step {
+enum HistoryStep {
     /// Time goes on, and a page is written or trimmed, stamped so long ago.
     Write {
         lpn: Lpn,
@@ -224,9 +224,9 @@ enum Step {
     Expire,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<HistoryStep>> {
     let write = (0..PAGES, prop::bool::weighted(0.15), 0..3u64, 0..12u64).prop_map(
-        |(lpn, trim, later, ago)| Step::Write {
+        |(lpn, trim, later, ago)| HistoryStep::Write {
             lpn: Lpn(lpn),
             trim,
             later,
@@ -235,14 +235,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     );
     let step = prop_oneof![
         24 => write,
-        2 => (0..40u64).prop_map(Step::Advance),
-        3 => (0..24usize).prop_map(Step::Free),
-        2 => (-4..30i64).prop_map(Step::Snapshot),
-        2 => (0..6usize).prop_map(Step::Delete),
-        1 => (0..PAGES, 0..PAGES + 1).prop_map(|(from, to)| Step::Purge(from, to)),
-        1 => (0..40u64).prop_map(Step::Forget),
-        1 => Just(Step::ApplySchedule),
-        1 => Just(Step::Expire),
+        2 => (0..40u64).prop_map(HistoryStep::Advance),
+        3 => (0..24usize).prop_map(HistoryStep::Free),
+        2 => (-4..30i64).prop_map(HistoryStep::Snapshot),
+        2 => (0..6usize).prop_map(HistoryStep::Delete),
+        1 => (0..PAGES, 0..PAGES + 1).prop_map(|(from, to)| HistoryStep::Purge(from, to)),
+        1 => (0..40u64).prop_map(HistoryStep::Forget),
+        1 => Just(HistoryStep::ApplySchedule),
+        1 => Just(HistoryStep::Expire),
     ];
     prop::collection::vec(step, 1..160)
 }
@@ -282,10 +282,10 @@ impl Pair {
         }
     }
 
-    fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
+    fn step(&mut self, step: HistoryStep) -> Result<(), TestCaseError> {
         let (history, model) = (&mut self.history, &mut self.model);
         match step {
-            Step::Write {
+            HistoryStep::Write {
                 lpn,
                 trim,
                 later,
@@ -300,37 +300,37 @@ impl Pair {
                 let old = model.write(lpn.index(), object, stamp);
                 history.record(lpn, old.map_or(ObjectId::NONE, ObjectId), stamp);
             }
-            Step::Advance(ago) => {
+            HistoryStep::Advance(ago) => {
                 let to = self.now.saturating_sub(ago);
                 let gone = lost(|mut drop| history.advance(to, &mut drop));
                 prop_assert_eq!(gone, model.advance(to));
             }
-            Step::Free(entries) => self.free(entries)?,
-            Step::Snapshot(ago) => {
+            HistoryStep::Free(entries) => self.free(entries)?,
+            HistoryStep::Snapshot(ago) => {
                 let instant = self.now.saturating_add_signed(-ago);
                 prop_assert_eq!(history.snapshot(instant).is_ok(), model.snapshot(instant));
             }
-            Step::Delete(which) => {
+            HistoryStep::Delete(which) => {
                 let instant = history.pinned().nth(which).unwrap_or(self.now);
                 let mut found = false;
                 let gone = lost(|mut drop| found = history.delete_snapshot(instant, &mut drop));
                 prop_assert_eq!(found.then_some(gone), model.delete_snapshot(instant));
             }
-            Step::Purge(from, to) => {
+            HistoryStep::Purge(from, to) => {
                 let gone = lost(|mut drop| history.purge(Lpn(from)..Lpn(to), &mut drop));
                 prop_assert_eq!(gone, model.purge(from as usize..to as usize));
             }
-            Step::Forget(ago) => {
+            HistoryStep::Forget(ago) => {
                 let to = self.now.saturating_sub(ago);
                 let mut ended = Vec::new();
                 let gone = lost(|mut drop| ended = history.forget_before(to, &mut drop));
                 prop_assert_eq!((ended, gone), model.forget(to));
             }
-            Step::ApplySchedule => {
+            HistoryStep::ApplySchedule => {
                 let gone = lost(|mut drop| history.apply_schedule(self.now, &mut drop));
                 prop_assert_eq!(gone, model.apply_schedule(self.now));
             }
-            Step::Expire => {
+            HistoryStep::Expire => {
                 let mut expired = None;
                 let gone = lost(|mut drop| expired = history.expire_oldest(&mut drop));
                 prop_assert_eq!(

@@ -23,7 +23,7 @@ const PLACES_FOR_TWO: usize = 3;
 const NONE: u32 = 0;
 
 #[derive(Debug, Clone, Copy)]
-struct Entry<K> {
+struct IndexEntry<K> {
     object: K,
     sketch: Sketch,
     /// Tables in which it has a place; 0 if the entry is free.
@@ -41,7 +41,7 @@ impl<K: Copy + Eq + fmt::Display + Into<u64>> Name for K {}
 #[derive(Debug, Clone)]
 pub struct SimilarIndex<K> {
     tables: [Vec<u32>; SUPER_FEATURES],
-    entries: Vec<Entry<K>>,
+    entries: Vec<IndexEntry<K>>,
     free: Vec<u32>,
     /// By object.
     entry_of: Vec<u32>,
@@ -119,7 +119,7 @@ impl<K: Name> SimilarIndex<K> {
         let Some(number) = self.take_free(object) else {
             return;
         };
-        self.entries[number] = Entry {
+        self.entries[number] = IndexEntry {
             object,
             sketch,
             places: SUPER_FEATURES as u8,
@@ -161,7 +161,7 @@ impl<K: Name> SimilarIndex<K> {
         let words = self.tables.iter().map(Vec::capacity).sum::<usize>()
             + self.free.capacity()
             + self.entry_of.capacity();
-        words * size_of::<u32>() + self.entries.capacity() * size_of::<Entry<K>>()
+        words * size_of::<u32>() + self.entries.capacity() * size_of::<IndexEntry<K>>()
     }
 
     fn entry_of(&self, object: K) -> Option<usize> {
@@ -169,7 +169,7 @@ impl<K: Name> SimilarIndex<K> {
         named.filter(|&n| n != NONE).map(|n| n as usize - 1)
     }
 
-    fn entry(&self, place: u32) -> Option<&Entry<K>> {
+    fn entry(&self, place: u32) -> Option<&IndexEntry<K>> {
         (place != NONE).then(|| &self.entries[place as usize - 1])
     }
 
@@ -187,7 +187,7 @@ impl<K: Name> SimilarIndex<K> {
             return Some(number as usize);
         }
         if self.entries.len() < self.capacity as usize {
-            self.entries.push(Entry {
+            self.entries.push(IndexEntry {
                 object,
                 sketch: Sketch([0; SUPER_FEATURES]),
                 places: 0,

@@ -74,7 +74,7 @@ const NO_OP: u32 = u32::MAX;
 
 /// What happens at an instant of the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum NandEvent {
     /// An operation becomes ready for its server.
     Ready(u32),
     /// An operation has sensed and asks for the channel.
@@ -141,7 +141,7 @@ pub struct NandSim {
     servers: Vec<Resource>,
     queues: Vec<Queue>,
     channels: Vec<Resource>,
-    heap: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    heap: BinaryHeap<Reverse<(Time, u64, NandEvent)>>,
     ops: Vec<Queued>,
     /// Slots of decided operations; one is used again when the end of its operation has passed.
     free_ops: VecDeque<u32>,
@@ -238,8 +238,8 @@ impl NandSim {
             Some(now.saturating_sub(erasing.resumed).min(erasing.remaining))
         });
         let senses = self.heap.iter().map(|Reverse((_, _, event))| match event {
-            Event::Sensed(op) => now - self.ops[*op as usize].start,
-            Event::Ready(_) | Event::Free(_) => 0,
+            NandEvent::Sensed(op) => now - self.ops[*op as usize].start,
+            NandEvent::Ready(_) | NandEvent::Free(_) => 0,
         });
         Worked {
             servers: booked.chain(erases).chain(senses).sum(),
@@ -304,7 +304,7 @@ impl NandSim {
                 waiting.sibling = sibling;
                 waiting.start = at;
             }
-            Ready::At(at) if at > self.now => self.push(at, Event::Ready(op)),
+            Ready::At(at) if at > self.now => self.push(at, NandEvent::Ready(op)),
             Ready::At(at) => {
                 self.submitted = Some(op);
                 self.arrive(at, op);
@@ -348,10 +348,10 @@ impl NandSim {
         (self.ops.len() - 1) as u32
     }
 
-    fn push(&mut self, at: Time, event: Event) {
+    fn push(&mut self, at: Time, event: NandEvent) {
         let op = match event {
-            Event::Ready(op) | Event::Sensed(op) => op,
-            Event::Free(server) => self.queues[server as usize].waiting[0],
+            NandEvent::Ready(op) | NandEvent::Sensed(op) => op,
+            NandEvent::Free(server) => self.queues[server as usize].waiting[0],
         };
         let sequence = self.ops[op as usize].sequence;
         self.heap.push(Reverse((at, sequence, event)));
@@ -425,9 +425,9 @@ impl NandSim {
             }
             self.heap.pop();
             match event {
-                Event::Ready(op) => self.arrive(at, op),
-                Event::Sensed(op) => self.bring_out(at, op),
-                Event::Free(server) => self.next(at, server),
+                NandEvent::Ready(op) => self.arrive(at, op),
+                NandEvent::Sensed(op) => self.bring_out(at, op),
+                NandEvent::Free(server) => self.next(at, server),
             }
         }
     }
@@ -489,7 +489,7 @@ impl NandSim {
             if free_at <= at {
                 self.next(at, server);
             } else {
-                self.push(free_at, Event::Free(server));
+                self.push(free_at, NandEvent::Free(server));
             }
         }
     }
@@ -502,7 +502,7 @@ impl NandSim {
         let operation = &mut self.ops[op as usize];
         operation.start = at;
         match operation.stages {
-            Stages::Read { array, .. } => self.push(at + array, Event::Sensed(op)),
+            Stages::Read { array, .. } => self.push(at + array, NandEvent::Sensed(op)),
             Stages::Program { transfer, array } => {
                 let moved = self.transfer(at, server, transfer);
                 // Waiting for the channel is not part of its first stage.
@@ -550,7 +550,10 @@ impl NandSim {
             if queue.erasing.is_some_and(|erasing| erasing.block == block) {
                 self.end_erase(server);
             }
-            self.push(self.servers[server as usize].free_at, Event::Free(server));
+            self.push(
+                self.servers[server as usize].free_at,
+                NandEvent::Free(server),
+            );
         }
         self.complete(op, end);
     }
@@ -569,7 +572,7 @@ impl NandSim {
         while then != NO_OP {
             let waiting = &self.ops[then as usize];
             let (ready, next) = (waiting.start.max(end), waiting.sibling);
-            self.push(ready, Event::Ready(then));
+            self.push(ready, NandEvent::Ready(then));
             then = next;
         }
         self.ops[op as usize].end = end;

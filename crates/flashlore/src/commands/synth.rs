@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flashlore_synth::presets::PRESETS;
-use flashlore_synth::{Definition, Source, SynthOptions, profile_hash, write_pages};
+use flashlore_synth::{Definition, ProfileSource, SynthOptions, profile_hash, write_pages};
 use flashlore_trace::convert::convert_reader;
 use flashlore_trace::{ConvertOptions, ConvertReport, Existing, Format, ReadOptions};
 use serde_json::json;
@@ -28,7 +28,7 @@ pub fn synth(args: &SynthArgs) -> Result<(), CliError> {
         requests: args.requests,
         seed: args.seed,
     };
-    let source = Source::new(&args.profile, options)?;
+    let source = ProfileSource::new(&args.profile, options)?;
     if let Some(pages) = &args.pages {
         check_pages(args, pages, &source, to)?;
     }
@@ -65,7 +65,7 @@ pub fn synth(args: &SynthArgs) -> Result<(), CliError> {
 fn check_pages(
     args: &SynthArgs,
     pages: &Path,
-    source: &Source,
+    source: &ProfileSource,
     to: Format,
 ) -> Result<(), CliError> {
     let refuse = |message: String| Err(CliError::Usage(message));
@@ -94,7 +94,7 @@ fn check_pages(
     Ok(())
 }
 
-fn report_text(source: &Source, report: &ConvertReport, output: &Path) -> String {
+fn report_text(source: &ProfileSource, report: &ConvertReport, output: &Path) -> String {
     let SynthOptions { scale, seed, .. } = source.options;
     format!(
         "profile {}, hash {}, scale {scale}, seed {seed}\n{} records as {} in {}\n{}",

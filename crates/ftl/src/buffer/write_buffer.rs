@@ -38,7 +38,7 @@ pub enum Put {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum PlaceState {
     Free,
     Probation,
     Protected,
@@ -49,7 +49,7 @@ enum State {
 struct Page<V> {
     lpn: Lpn,
     value: V,
-    state: State,
+    state: PlaceState,
 }
 
 /// The buffer; `V` is what is known of a page.
@@ -106,7 +106,7 @@ impl<V: Copy> WriteBuffer<V> {
     /// Writes a page.
     pub fn put(&mut self, lpn: Lpn, value: V) -> Put {
         if let Some(&place) = self.newest.get(&lpn)
-            && self.pages[place as usize].item.state != State::Leaving
+            && self.pages[place as usize].item.state != PlaceState::Leaving
         {
             self.pages[place as usize].item.value = value;
             self.hit(place);
@@ -118,7 +118,7 @@ impl<V: Copy> WriteBuffer<V> {
         let page = Page {
             lpn,
             value,
-            state: State::Probation,
+            state: PlaceState::Probation,
         };
         let place = match self.free.pop() {
             Some(place) => {
@@ -141,22 +141,22 @@ impl<V: Copy> WriteBuffer<V> {
             return;
         };
         self.unlink(place);
-        self.pages[place as usize].item.state = State::Protected;
+        self.pages[place as usize].item.state = PlaceState::Protected;
         self.protected.push_head(&mut self.pages, place);
         if self.protected.len() > most
             && let Some(last) = self.protected.tail()
         {
             self.protected.remove(&mut self.pages, last);
-            self.pages[last as usize].item.state = State::Probation;
+            self.pages[last as usize].item.state = PlaceState::Probation;
             self.probation.push_head(&mut self.pages, last);
         }
     }
 
     fn unlink(&mut self, place: u32) {
         match self.pages[place as usize].item.state {
-            State::Probation => self.probation.remove(&mut self.pages, place),
-            State::Protected => self.protected.remove(&mut self.pages, place),
-            State::Free | State::Leaving => {}
+            PlaceState::Probation => self.probation.remove(&mut self.pages, place),
+            PlaceState::Protected => self.protected.remove(&mut self.pages, place),
+            PlaceState::Free | PlaceState::Leaving => {}
         }
     }
 
@@ -166,7 +166,7 @@ impl<V: Copy> WriteBuffer<V> {
         let place = self.probation.tail().or_else(|| self.protected.tail())?;
         self.unlink(place);
         let page = &mut self.pages[place as usize].item;
-        page.state = State::Leaving;
+        page.state = PlaceState::Leaving;
         self.leaving += 1;
         Some((place, page.lpn, page.value))
     }
@@ -174,7 +174,7 @@ impl<V: Copy> WriteBuffer<V> {
     /// A page that was leaving has left.
     pub fn free(&mut self, place: u32) {
         let page = &self.pages[place as usize].item;
-        debug_assert_eq!(page.state, State::Leaving);
+        debug_assert_eq!(page.state, PlaceState::Leaving);
         if self.newest.get(&page.lpn) == Some(&place) {
             self.newest.remove(&page.lpn);
         }
@@ -187,7 +187,7 @@ impl<V: Copy> WriteBuffer<V> {
         let Some(place) = self.newest.remove(&lpn) else {
             return false;
         };
-        if self.pages[place as usize].item.state == State::Leaving {
+        if self.pages[place as usize].item.state == PlaceState::Leaving {
             return false;
         }
         self.unlink(place);
@@ -196,7 +196,7 @@ impl<V: Copy> WriteBuffer<V> {
     }
 
     fn give_back(&mut self, place: u32) {
-        self.pages[place as usize].item.state = State::Free;
+        self.pages[place as usize].item.state = PlaceState::Free;
         self.free.push(place);
     }
 
@@ -215,8 +215,8 @@ impl<V: Copy> WriteBuffer<V> {
     pub fn check(&self) -> Result<(), String> {
         let mut held = 0;
         for (list, state) in [
-            (&self.probation, State::Probation),
-            (&self.protected, State::Protected),
+            (&self.probation, PlaceState::Probation),
+            (&self.protected, PlaceState::Protected),
         ] {
             let places: Vec<u32> = list.iter(&self.pages).collect();
             if places.len() != list.len() as usize {
@@ -234,7 +234,7 @@ impl<V: Copy> WriteBuffer<V> {
                 held += 1;
             }
         }
-        let leaving = |page: &&Node<Page<V>>| page.item.state == State::Leaving;
+        let leaving = |page: &&Node<Page<V>>| page.item.state == PlaceState::Leaving;
         let leave = self.pages.iter().filter(leaving).count();
         if leave != self.leaving as usize || held + leave + self.free.len() != self.pages.len() {
             return Err(format!(

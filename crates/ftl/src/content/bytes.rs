@@ -59,7 +59,7 @@ pub enum RestoredPlace<V> {
 /// Where a value is to be read, so that whoever asked can do it while the device goes on. What is named holds as
 /// long as the blocks are not erased.
 #[derive(Debug, Clone)]
-pub enum Held<P, V> {
+pub enum HeldValue<P, V> {
     /// It is at hand.
     Here(P),
     /// A unit on flash holds it.
@@ -69,20 +69,20 @@ pub enum Held<P, V> {
         /// The encoded value.
         value: HeldEncoded<V>,
         /// What it was encoded against, which is not encoded itself or only by itself.
-        base: Option<Box<Held<P, V>>>,
+        base: Option<Box<HeldValue<P, V>>>,
     },
 }
 
 /// Where a value is to be read on a device, or that what waits there cannot be read any more.
-pub type HeldOn<T> = Result<Held<PageOf<T>, EncodedOf<T>>, Failure<T>>;
+pub type HeldOn<T> = Result<HeldValue<PageOf<T>, EncodedOf<T>>, Failure<T>>;
 
-impl<P, V> Held<P, V> {
+impl<P, V> HeldValue<P, V> {
     /// The same with another form of the encoded values at hand.
-    pub fn map<W>(self, to: &impl Fn(V) -> W) -> Held<P, W> {
+    pub fn map<W>(self, to: &impl Fn(V) -> W) -> HeldValue<P, W> {
         match self {
-            Held::Here(page) => Held::Here(page),
-            Held::Unit(ppn) => Held::Unit(ppn),
-            Held::Encoded { value, base } => Held::Encoded {
+            HeldValue::Here(page) => HeldValue::Here(page),
+            HeldValue::Unit(ppn) => HeldValue::Unit(ppn),
+            HeldValue::Encoded { value, base } => HeldValue::Encoded {
                 value: match value {
                     HeldEncoded::Here(value) => HeldEncoded::Here(to(value)),
                     HeldEncoded::Slot(ppn, slot) => HeldEncoded::Slot(ppn, slot),
@@ -325,17 +325,17 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         let value = match in_ram {
             Some(value) => HeldEncoded::Here(value),
             None => match self.held_unit(at)? {
-                Held::Here(page) => HeldEncoded::Here(self.store.encoder.unpack(&page, slot)),
+                HeldValue::Here(page) => HeldEncoded::Here(self.store.encoder.unpack(&page, slot)),
                 _ => HeldEncoded::Slot(at, slot),
             },
         };
-        Ok(Held::Encoded { value, base })
+        Ok(HeldValue::Encoded { value, base })
     }
 
     fn held_unit(&mut self, at: Ppn) -> HeldOn<T> {
         match self.core.is_buffered(at) {
-            true => self.core.content(at).map(Held::Here),
-            false => Ok(Held::Unit(at)),
+            true => self.core.content(at).map(HeldValue::Here),
+            false => Ok(HeldValue::Unit(at)),
         }
     }
 

@@ -19,7 +19,7 @@ use flashlore_flash::{BlockId, Lpn, ObjectId, Owned, Owner, Ppn, Time};
 
 use super::parts::{CoreOf, EncodedOf, Failure, Parts};
 use crate::core::relocate::{Relocate, Relocation};
-use crate::map_cache::{Entry, MapCache};
+use crate::map_cache::{MapCache, MapEntry};
 use crate::mapping::Mapping;
 use crate::mapping::objects::Objects;
 use crate::policies::delta::packs::Removed;
@@ -85,15 +85,15 @@ impl<T: Parts> Store<T> {
     }
 
     /// What a map entry says of an object.
-    pub fn entry_of(&self, object: Option<ObjectId>) -> Entry {
+    pub fn entry_of(&self, object: Option<ObjectId>) -> MapEntry {
         let packed = object.and_then(|object| self.objects.packed(object));
         let (Some((pack, base)), Some(delta)) = (packed, &self.policies.delta) else {
-            return Entry {
+            return MapEntry {
                 object,
-                ..Entry::default()
+                ..MapEntry::default()
             };
         };
-        Entry {
+        MapEntry {
             object,
             base: (base != ObjectId::NONE).then_some(base),
             waits: !delta.packs.at(pack).is_some(),
@@ -137,7 +137,7 @@ impl<T: Parts> Store<T> {
         if old == ObjectId::NONE {
             return false;
         }
-        core.map_cache.refers(lpn, Entry::default());
+        core.map_cache.refers(lpn, MapEntry::default());
         if T::REMEMBERS && self.records() {
             self.keep(core, lpn, old);
         } else {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use flashlore_flash::{BlockId, Flash, Owner, Ppn, Stream};
 
-use crate::blocks::State;
+use crate::blocks::BlockPhase;
 use crate::core::Core;
 use crate::map_cache::MapCache;
 use crate::mapping::Mapping;
@@ -32,37 +32,37 @@ where
 
     /// Free lists, open blocks, jobs and erases account for every block that is not sealed.
     fn check_states(&self) -> Result<(), String> {
-        let mut expected: HashMap<u32, State> = HashMap::new();
-        let mut note = |block: BlockId, state: State| match expected.insert(block.0, state) {
+        let mut expected: HashMap<u32, BlockPhase> = HashMap::new();
+        let mut note = |block: BlockId, state: BlockPhase| match expected.insert(block.0, state) {
             Some(other) => Err(format!("block {} is both {other:?} and {state:?}", block.0)),
             None => Ok(()),
         };
         let mut free = vec![0; self.pools.len()];
         for plane in &self.planes {
             for block in plane.free.iter() {
-                note(block, State::Free)?;
+                note(block, BlockPhase::Free)?;
                 free[usize::from(self.blocks.record(block).pool)] += 1;
             }
             for open in plane.open.iter().filter(|o| o.is_open()) {
-                note(BlockId(open.block), State::Open)?;
+                note(BlockId(open.block), BlockPhase::Open)?;
             }
         }
         for job in &self.jobs {
-            note(job.victim(), State::Collecting)?;
+            note(job.victim(), BlockPhase::Collecting)?;
         }
         for &(block, _) in &self.erasing {
-            note(block, State::Erasing)?;
+            note(block, BlockPhase::Erasing)?;
         }
         let mut retired = vec![0; self.pools.len()];
         for (number, record) in self.blocks.records().iter().enumerate() {
-            if record.state == State::Retired && !expected.contains_key(&(number as u32)) {
+            if record.state == BlockPhase::Retired && !expected.contains_key(&(number as u32)) {
                 retired[usize::from(record.pool)] += 1;
                 continue;
             }
             let state = expected
                 .get(&(number as u32))
                 .copied()
-                .unwrap_or(State::Sealed);
+                .unwrap_or(BlockPhase::Sealed);
             if record.state != state {
                 return Err(format!(
                     "block {number} is {:?}, expected {state:?}",

@@ -9,7 +9,7 @@
 use flashlore_flash::{BlockId, Flash, Ppn, Stream, Time};
 
 use crate::alloc::CLOSED;
-use crate::blocks::State;
+use crate::blocks::BlockPhase;
 use crate::core::Core;
 use crate::core::collect::Victim;
 use crate::core::relocate::Relocate;
@@ -61,7 +61,7 @@ where
         self.flush_all(at)?;
         self.close_stale_blocks(map);
         let mut stale: Vec<BlockId> = (0..self.geometry.blocks()).map(BlockId).collect();
-        stale.retain(|&block| self.blocks.record(block).state == State::Sealed);
+        stale.retain(|&block| self.blocks.record(block).state == BlockPhase::Sealed);
         stale.retain(|&block| self.is_stale(map, block, self.blocks.data_units()));
         // Those that free most come first, so that there is room for the others.
         stale.sort_by_key(|&block| self.blocks.record(block).valid);

@@ -8,7 +8,7 @@
 
 use flashlore_flash::BlockId;
 
-use crate::blocks::{Blocks, State};
+use crate::blocks::{BlockPhase, Blocks};
 
 /// A block that was left alone is a candidate again after so many erases of the device.
 const ERASES_BETWEEN_TRIES: u64 = 64;
@@ -65,7 +65,7 @@ impl Aside {
     ) -> Option<BlockId> {
         let gains = |&block: &BlockId| {
             let record = blocks.record(block);
-            record.state == State::Sealed
+            record.state == BlockPhase::Sealed
                 && usize::from(record.pool) == pool
                 && blocks.weight(block) <= blocks.most_valid()
                 && allowed(block)

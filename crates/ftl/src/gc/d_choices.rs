@@ -7,7 +7,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::VictimPolicy;
-use crate::blocks::{Blocks, State};
+use crate::blocks::{BlockPhase, Blocks};
 
 /// Draws for one choice before the search gives up and takes the emptiest block.
 const DRAWS_PER_CHOICE: u32 = 256;
@@ -50,7 +50,7 @@ impl VictimPolicy for DChoices {
         for _ in 0..DRAWS_PER_CHOICE * self.choices {
             let block = self.draw(blocks, pool);
             let record = blocks.record(block);
-            let fits = record.state == State::Sealed
+            let fits = record.state == BlockPhase::Sealed
                 && blocks.weight(block) <= most
                 && allowed(blocks, block);
             if !fits {

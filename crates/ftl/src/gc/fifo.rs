@@ -7,7 +7,7 @@
 use flashlore_flash::BlockId;
 
 use super::VictimPolicy;
-use crate::blocks::{Blocks, State};
+use crate::blocks::{BlockPhase, Blocks};
 
 /// How many blocks that are not allowed a walk goes past.
 const LOOK_AHEAD: u32 = 64;
@@ -50,7 +50,7 @@ pub(super) fn walk(
     {
         turn = blocks.later_turn(block).filter(|_| Some(block) != last);
         let record = blocks.record(block);
-        let sealed = record.state == State::Sealed;
+        let sealed = record.state == BlockPhase::Sealed;
         let weight = blocks.weight(block);
         if sealed && weight > blocks.most_valid() {
             blocks.pass_over(block);

@@ -25,7 +25,7 @@ use flashlore_flash::{Lpn, MapPageId, ObjectId, Ppn};
 use super::entries::{Entries, Touched};
 use super::journal::Journal;
 use super::referrers::Referrers;
-use super::{Access, CacheOptions, DELTAS, ENTRIES_PER_PAGE, Entry, Kind, MapCache, PAGES};
+use super::{Access, CacheOptions, DELTAS, ENTRIES_PER_PAGE, EntryKind, MapCache, MapEntry, PAGES};
 
 /// A map of which a part is in RAM.
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ impl<P> CachedMap<P> {
             0 => 0,
             most => Journal::slots(kind.tables(), most) as usize,
         };
-        let shared = kind != Kind::Direct;
+        let shared = kind != EntryKind::Direct;
         CachedMap {
             entries: Entries::new(exported, entries, protected, kind.tables()),
             table_pages,
@@ -74,7 +74,7 @@ impl<P> CachedMap<P> {
             queue: VecDeque::new(),
             stale_pages: 0,
             referrers: shared.then(|| Referrers::new(exported)),
-            bases: (kind == Kind::Fused).then(|| Referrers::new(exported)),
+            bases: (kind == EntryKind::Fused).then(|| Referrers::new(exported)),
             waiting: vec![
                 0;
                 if shared {
@@ -120,9 +120,9 @@ impl<P> CachedMap<P> {
     }
 
     /// What is known of a logical page where owners are objects.
-    fn entry(&self, lpn: Lpn) -> Entry {
+    fn entry(&self, lpn: Lpn) -> MapEntry {
         let of = |lists: &Option<Referrers>| lists.as_ref().and_then(|l| l.object_of(lpn));
-        Entry {
+        MapEntry {
             object: of(&self.referrers),
             base: of(&self.bases),
             waits: self.waiting[lpn.index() / 64] >> (lpn.0 % 64) & 1 == 1,
@@ -183,7 +183,7 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
         self.part_changed(lpn, PAGES);
     }
 
-    fn refers(&mut self, lpn: Lpn, entry: Entry) {
+    fn refers(&mut self, lpn: Lpn, entry: MapEntry) {
         let before = self.entry(lpn);
         if let Some(referrers) = &mut self.referrers {
             referrers.set(lpn, entry.object);
@@ -303,7 +303,7 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
         None
     }
 
-    fn agrees(&self, lpn: Lpn, entry: Entry) -> bool {
+    fn agrees(&self, lpn: Lpn, entry: MapEntry) -> bool {
         self.referrers.is_none() || self.entry(lpn) == entry
     }
 

@@ -23,7 +23,7 @@ use flashlore_flash::{Lpn, MapPageId, ObjectId, Ppn};
 pub use cached::CachedMap;
 
 /// Bytes of a map entry: logical and physical page number, four each (`spec/ca-ssd.md` section 2). Those of
-/// a fused one are [`Kind::entry_bytes`].
+/// a fused one are [`EntryKind::entry_bytes`].
 pub const ENTRY_BYTES: u32 = 8;
 
 /// Entries of a translation page, which is one mapping unit.
@@ -38,7 +38,7 @@ pub const DELTAS: usize = 1;
 
 /// What map entries name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// A unit that is the logical page's own.
     Direct,
     /// An object, which others may share.
@@ -47,12 +47,12 @@ pub enum Kind {
     Fused,
 }
 
-impl Kind {
+impl EntryKind {
     /// Tables on flash.
     pub fn tables(self) -> usize {
         match self {
-            Kind::Direct | Kind::Shared => 1,
-            Kind::Fused => 2,
+            EntryKind::Direct | EntryKind::Shared => 1,
+            EntryKind::Fused => 2,
         }
     }
 
@@ -60,8 +60,8 @@ impl Kind {
     /// counts (`spec/delta-ftl.md` section 2).
     pub fn entry_bytes(self) -> u32 {
         match self {
-            Kind::Direct | Kind::Shared => ENTRY_BYTES,
-            Kind::Fused => ENTRY_BYTES + 5,
+            EntryKind::Direct | EntryKind::Shared => ENTRY_BYTES,
+            EntryKind::Fused => ENTRY_BYTES + 5,
         }
     }
 }
@@ -74,14 +74,14 @@ pub struct CacheOptions {
     /// Of them those that were used again and stay longer; 0 for plain LRU.
     pub protected: u32,
     /// What they name.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Pages at which the journal of a table is folded into it; 0 for no journals.
     pub journal_pages: u32,
 }
 
 /// What a logical page refers to, where that is an object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Entry {
+pub struct MapEntry {
     /// The object, if there is one.
     pub object: Option<ObjectId>,
     /// What it is a difference from.
@@ -90,7 +90,7 @@ pub struct Entry {
     pub waits: bool,
 }
 
-impl Entry {
+impl MapEntry {
     /// What the table of pages says: whose location, and whether there is a difference.
     fn lies(&self) -> (Option<ObjectId>, bool) {
         (self.base.or(self.object), self.base.is_some())
@@ -137,7 +137,7 @@ pub trait MapCache<P> {
     fn changed(&mut self, _lpn: Lpn) {}
 
     /// A logical page refers to another object: from now on its entry changes with that.
-    fn refers(&mut self, _lpn: Lpn, _entry: Entry) {}
+    fn refers(&mut self, _lpn: Lpn, _entry: MapEntry) {}
 
     /// The unit of an owner has moved: every entry that names it has a new value.
     fn moved(&mut self, _object: ObjectId) {}
@@ -203,7 +203,7 @@ pub trait MapCache<P> {
     }
 
     /// Whether this is known of a logical page here, too.
-    fn agrees(&self, _lpn: Lpn, _entry: Entry) -> bool {
+    fn agrees(&self, _lpn: Lpn, _entry: MapEntry) -> bool {
         true
     }
 

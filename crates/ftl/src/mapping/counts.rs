@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ReferenceKind {
     /// References of logical pages.
     Live = 0,
     /// References of old versions.
@@ -22,16 +22,21 @@ pub(super) enum Kind {
     Uses = 3,
 }
 
-impl Kind {
-    const ALL: [Kind; 4] = [Kind::Live, Kind::Kept, Kind::Pins, Kind::Uses];
+impl ReferenceKind {
+    const ALL: [ReferenceKind; 4] = [
+        ReferenceKind::Live,
+        ReferenceKind::Kept,
+        ReferenceKind::Pins,
+        ReferenceKind::Uses,
+    ];
 
     /// The lowest bit of the count, and how many it has.
     const fn place(self) -> (u32, u32) {
         match self {
-            Kind::Live => (0, 9),
-            Kind::Kept => (9, 6),
-            Kind::Pins => (15, 6),
-            Kind::Uses => (21, 6),
+            ReferenceKind::Live => (0, 9),
+            ReferenceKind::Kept => (9, 6),
+            ReferenceKind::Pins => (15, 6),
+            ReferenceKind::Uses => (21, 6),
         }
     }
 
@@ -61,7 +66,8 @@ pub(super) const UNHASHED: u32 = 1 << 28;
 const SPILLED: u32 = 1 << 27;
 
 /// Counts that keep an object alive.
-const REFERENCES: u32 = Kind::Live.mask() | Kind::Kept.mask() | Kind::Pins.mask();
+const REFERENCES: u32 =
+    ReferenceKind::Live.mask() | ReferenceKind::Kept.mask() | ReferenceKind::Pins.mask();
 
 /// The counts and marks of one object.
 #[derive(Debug, Clone, Copy, Default)]
@@ -91,13 +97,13 @@ impl Counts {
 
     /// Whether a count is 0.
     #[inline(always)]
-    pub fn is_none(self, kind: Kind) -> bool {
+    pub fn is_none(self, kind: ReferenceKind) -> bool {
         self.0 & kind.mask() == 0
     }
 
     /// Whether a count is probably 1.
     #[inline(always)]
-    pub fn is_one(self, kind: Kind) -> bool {
+    pub fn is_one(self, kind: ReferenceKind) -> bool {
         self.0 & kind.mask() == kind.one()
     }
 
@@ -105,7 +111,7 @@ impl Counts {
     #[inline(always)]
     pub fn of_next(self) -> Counts {
         debug_assert!(self.is_dead());
-        Counts(self.0 & (SPILLED | Kind::Uses.mask()))
+        Counts(self.0 & (SPILLED | ReferenceKind::Uses.mask()))
     }
 }
 
@@ -116,7 +122,7 @@ pub(super) struct Spilled(FxHashMap<(ObjectId, u8), u32>);
 impl Spilled {
     /// A count of the object of a handle.
     #[inline(always)]
-    pub fn count(&self, handle: ObjectId, counts: Counts, kind: Kind) -> u32 {
+    pub fn count(&self, handle: ObjectId, counts: Counts, kind: ReferenceKind) -> u32 {
         let held = (counts.0 & kind.mask()) >> kind.place().0;
         if counts.has(SPILLED) {
             return held + self.part(handle, kind);
@@ -125,13 +131,13 @@ impl Spilled {
     }
 
     #[cold]
-    fn part(&self, handle: ObjectId, kind: Kind) -> u32 {
+    fn part(&self, handle: ObjectId, kind: ReferenceKind) -> u32 {
         self.0.get(&(handle, kind as u8)).copied().unwrap_or(0)
     }
 
     /// Counts one more.
     #[inline(always)]
-    pub fn add(&mut self, handle: ObjectId, counts: &mut Counts, kind: Kind) {
+    pub fn add(&mut self, handle: ObjectId, counts: &mut Counts, kind: ReferenceKind) {
         if counts.0 & kind.mask() == kind.mask() {
             self.spill(handle, counts, kind);
         }
@@ -139,7 +145,7 @@ impl Spilled {
     }
 
     #[cold]
-    fn spill(&mut self, handle: ObjectId, counts: &mut Counts, kind: Kind) {
+    fn spill(&mut self, handle: ObjectId, counts: &mut Counts, kind: ReferenceKind) {
         *self.0.entry((handle, kind as u8)).or_insert(0) += kind.half();
         counts.0 -= kind.half() * kind.one();
         counts.mark(SPILLED);
@@ -147,7 +153,7 @@ impl Spilled {
 
     /// Counts one less; the count is not 0.
     #[inline(always)]
-    pub fn take(&mut self, handle: ObjectId, counts: &mut Counts, kind: Kind) {
+    pub fn take(&mut self, handle: ObjectId, counts: &mut Counts, kind: ReferenceKind) {
         debug_assert!(!counts.is_none(kind));
         counts.0 -= kind.one();
         if counts.is_none(kind) && counts.has(SPILLED) {
@@ -156,7 +162,7 @@ impl Spilled {
     }
 
     #[cold]
-    fn take_back(&mut self, handle: ObjectId, counts: &mut Counts, kind: Kind) {
+    fn take_back(&mut self, handle: ObjectId, counts: &mut Counts, kind: ReferenceKind) {
         let Some(part) = self.0.get_mut(&(handle, kind as u8)) else {
             return;
         };
@@ -166,7 +172,7 @@ impl Spilled {
             return;
         }
         self.0.remove(&(handle, kind as u8));
-        if !Kind::ALL.iter().any(|&k| self.part(handle, k) > 0) {
+        if !ReferenceKind::ALL.iter().any(|&k| self.part(handle, k) > 0) {
             counts.unmark(SPILLED);
         }
     }
@@ -182,7 +188,7 @@ impl Spilled {
     /// A sentence that says what does not hold.
     pub fn check(&self, word: impl Fn(ObjectId) -> Option<Counts>) -> Result<(), String> {
         for (&(handle, kind), &part) in &self.0 {
-            let kind = Kind::ALL[usize::from(kind)];
+            let kind = ReferenceKind::ALL[usize::from(kind)];
             let counts = word(handle).filter(|counts| counts.has(SPILLED) && !counts.is_none(kind));
             if counts.is_none() || part == 0 || part % kind.half() != 0 {
                 return Err(format!(
@@ -211,16 +217,16 @@ mod tests {
                 let (word, count) = (&mut words[handle as usize], &mut model[handle as usize]);
                 for _ in 0..times {
                     if more {
-                        spilled.add(ObjectId(handle), word, Kind::ALL[kind]);
+                        spilled.add(ObjectId(handle), word, ReferenceKind::ALL[kind]);
                         count[kind] += 1;
                     } else if count[kind] > 0 {
-                        spilled.take(ObjectId(handle), word, Kind::ALL[kind]);
+                        spilled.take(ObjectId(handle), word, ReferenceKind::ALL[kind]);
                         count[kind] -= 1;
                     }
-                    prop_assert_eq!(word.is_none(Kind::ALL[kind]), count[kind] == 0);
+                    prop_assert_eq!(word.is_none(ReferenceKind::ALL[kind]), count[kind] == 0);
                 }
                 for (handle, (word, count)) in words.iter().zip(&model).enumerate() {
-                    let counted = Kind::ALL.map(|kind| spilled.count(ObjectId(handle as u32), *word, kind));
+                    let counted = ReferenceKind::ALL.map(|kind| spilled.count(ObjectId(handle as u32), *word, kind));
                     prop_assert_eq!(counted, *count);
                     prop_assert_eq!(word.is_dead(), count[..3] == [0; 3]);
                 }

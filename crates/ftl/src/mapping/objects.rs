@@ -17,7 +17,7 @@ use flashlore_content::dedup::index::Members;
 use flashlore_flash::hints::{on_large_pages, prefetch};
 use flashlore_flash::{Lpn, ObjectId, PackId, Ppn};
 
-use super::counts::{Counts, DIFFERENCE, INDEXED, Kind, PACKED, Spilled, UNHASHED};
+use super::counts::{Counts, DIFFERENCE, INDEXED, PACKED, ReferenceKind, Spilled, UNHASHED};
 
 /// One stored value: 16 bytes for a tag, so that a cache line holds whole ones.
 #[derive(Debug, Clone, Copy)]
@@ -87,9 +87,9 @@ impl<C: Content> Objects<C> {
             });
         }
         for &object in map.iter().filter(|&&o| o != ObjectId::NONE) {
-            restored.add(object, Kind::Live);
+            restored.add(object, ReferenceKind::Live);
         }
-        kept.for_each(|object| restored.add(object, Kind::Kept));
+        kept.for_each(|object| restored.add(object, ReferenceKind::Kept));
         for handle in (0..slots.len()).rev() {
             if slots[handle].is_some() {
                 restored.live += 1;
@@ -183,19 +183,19 @@ impl<C: Content> Objects<C> {
     #[inline(always)]
     pub fn replace(&mut self, lpn: Lpn, object: ObjectId) -> ObjectId {
         if object != ObjectId::NONE {
-            self.add(object, Kind::Live);
+            self.add(object, ReferenceKind::Live);
         }
         std::mem::replace(&mut self.map[lpn.index()], object)
     }
 
     #[inline(always)]
-    fn add(&mut self, object: ObjectId, kind: Kind) {
+    fn add(&mut self, object: ObjectId, kind: ReferenceKind) {
         let counts = &mut self.table[object.index()].counts;
         self.spilled.add(object, counts, kind);
     }
 
     #[inline(always)]
-    fn take(&mut self, object: ObjectId, kind: Kind) {
+    fn take(&mut self, object: ObjectId, kind: ReferenceKind) {
         let counts = &mut self.table[object.index()].counts;
         self.spilled.take(object, counts, kind);
     }
@@ -206,20 +206,20 @@ impl<C: Content> Objects<C> {
     }
 
     #[inline(always)]
-    fn count(&self, object: ObjectId, kind: Kind) -> u32 {
+    fn count(&self, object: ObjectId, kind: ReferenceKind) -> u32 {
         self.spilled.count(object, self.counts(object), kind)
     }
 
     /// Whether an object is likely to die with the next live reference it loses.
     #[inline(always)]
     pub fn is_last(&self, object: ObjectId) -> bool {
-        self.counts(object).is_one(Kind::Live)
+        self.counts(object).is_one(ReferenceKind::Live)
     }
 
     /// Takes a live reference away; whether it was the last of any kind.
     #[inline(always)]
     pub fn release(&mut self, object: ObjectId) -> bool {
-        self.take(object, Kind::Live);
+        self.take(object, ReferenceKind::Live);
         self.is_dead(object)
     }
 
@@ -232,25 +232,25 @@ impl<C: Content> Objects<C> {
     /// A live reference becomes that of an old version.
     #[inline(always)]
     pub fn keep_instead(&mut self, object: ObjectId) {
-        self.add(object, Kind::Kept);
-        self.take(object, Kind::Live);
+        self.add(object, ReferenceKind::Kept);
+        self.take(object, ReferenceKind::Live);
     }
 
     /// An old version refers to an object that has another reference.
     pub fn keep(&mut self, object: ObjectId) {
-        self.add(object, Kind::Kept);
+        self.add(object, ReferenceKind::Kept);
     }
 
     /// An old version that refers to an object is given up; whether nothing refers to it now.
     #[inline(always)]
     pub fn give_up(&mut self, object: ObjectId) -> bool {
-        self.take(object, Kind::Kept);
+        self.take(object, ReferenceKind::Kept);
         self.is_dead(object)
     }
 
     /// Old versions that refer to an object.
     pub fn kept(&self, object: ObjectId) -> u32 {
-        self.count(object, Kind::Kept)
+        self.count(object, ReferenceKind::Kept)
     }
 
     /// Handles there are, free ones too.
@@ -262,27 +262,27 @@ impl<C: Content> Objects<C> {
     #[inline(always)]
     pub fn is_history(&self, object: ObjectId) -> bool {
         let counts = self.counts(object);
-        counts.is_none(Kind::Live) && !counts.is_none(Kind::Kept)
+        counts.is_none(ReferenceKind::Live) && !counts.is_none(ReferenceKind::Kept)
     }
 
     /// A packed object is to need a base, whoever it is.
     #[inline(always)]
     pub fn pin(&mut self, base: ObjectId, dependent: ObjectId) {
-        self.add(base, Kind::Pins);
+        self.add(base, ReferenceKind::Pins);
         self.table[base.index()].link.0 ^= dependent.0;
     }
 
     /// A packed object does not need its base any more; whether nothing refers to that now.
     #[inline(always)]
     pub fn unpin(&mut self, base: ObjectId, dependent: ObjectId) -> bool {
-        self.take(base, Kind::Pins);
+        self.take(base, ReferenceKind::Pins);
         self.table[base.index()].link.0 ^= dependent.0;
         self.is_dead(base)
     }
 
     /// Packed objects that need an object as base.
     pub fn pins(&self, object: ObjectId) -> u32 {
-        self.count(object, Kind::Pins)
+        self.count(object, ReferenceKind::Pins)
     }
 
     /// The packed object that needs a base, if there is exactly one and nothing else refers to the base.
@@ -350,7 +350,7 @@ impl<C: Content> Objects<C> {
     /// Live references of an object.
     #[inline(always)]
     pub fn references(&self, object: ObjectId) -> u32 {
-        self.count(object, Kind::Live)
+        self.count(object, ReferenceKind::Live)
     }
 
     /// Whether a handle names an object that is referenced.
@@ -372,7 +372,7 @@ impl<C: Content> Objects<C> {
     /// Whether an object is to be hashed still.
     pub fn is_unhashed(&self, object: ObjectId) -> bool {
         let counts = self.counts(object);
-        counts.has(UNHASHED) && !counts.has(INDEXED | PACKED) && counts.is_one(Kind::Live)
+        counts.has(UNHASHED) && !counts.has(INDEXED | PACKED) && counts.is_one(ReferenceKind::Live)
     }
 
     /// An object needs not be hashed any more.
@@ -487,7 +487,9 @@ impl<C: Content> Objects<C> {
     #[inline(always)]
     pub fn is_pinned_alone(&self, object: ObjectId) -> bool {
         let counts = self.counts(object);
-        counts.is_none(Kind::Live) && counts.is_none(Kind::Kept) && !counts.is_none(Kind::Pins)
+        counts.is_none(ReferenceKind::Live)
+            && counts.is_none(ReferenceKind::Kept)
+            && !counts.is_none(ReferenceKind::Pins)
     }
 
     /// Bytes held, counting the table as far as it has been used.
@@ -520,18 +522,18 @@ impl<C: Content> Members for Objects<C> {
 
     #[inline(always)]
     fn uses(&self, object: ObjectId) -> u32 {
-        self.count(object, Kind::Uses)
+        self.count(object, ReferenceKind::Uses)
     }
 
     #[inline(always)]
     fn add_use(&mut self, object: ObjectId) {
-        self.add(object, Kind::Uses);
+        self.add(object, ReferenceKind::Uses);
     }
 
     #[inline(always)]
     fn drop_use(&mut self, object: ObjectId) -> bool {
-        self.take(object, Kind::Uses);
-        self.counts(object).is_none(Kind::Uses)
+        self.take(object, ReferenceKind::Uses);
+        self.counts(object).is_none(ReferenceKind::Uses)
     }
 
     #[inline(always)]

@@ -37,7 +37,7 @@ pub(super) enum Form {
 
 /// A change of a page.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry<C> {
+pub(super) struct LogEntry<C> {
     pub lpn: Lpn,
     pub stamp: u64,
     pub form: Form,
@@ -51,7 +51,7 @@ pub(super) struct Entry<C> {
     older: u64,
 }
 
-impl<C> Entry<C> {
+impl<C> LogEntry<C> {
     /// What it takes of a log page.
     fn bytes(&self) -> u32 {
         u32::from(self.length) + SLOT_BYTES
@@ -97,7 +97,7 @@ impl<V, P> Default for Filling<V, P> {
 
 /// Where the encoded value of an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum EncodedPlace {
     /// In the log page being filled: which of its values.
     InRam(usize),
     /// On flash: in which unit, and which of its values.
@@ -134,7 +134,7 @@ impl<V, P> Encoded<V, P> {
 /// The log. `C` names a value, `V` is an encoded value in RAM, `P` what a mapping unit holds.
 #[derive(Debug, Clone)]
 pub(super) struct ParityLog<C, V, P> {
-    entries: VecDeque<Entry<C>>,
+    entries: VecDeque<LogEntry<C>>,
     /// The number of the first entry held.
     first: u64,
     /// By page: the number of its newest entry, if that is held still; counted from 1.
@@ -225,7 +225,7 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
         self.filling.put += u16::from(matches!(form, Form::Parity | Form::Alone));
         let number = self.first + self.entries.len() as u64;
         let older = std::mem::replace(&mut self.heads[new.lpn.index()], number);
-        let entry = Entry {
+        let entry = LogEntry {
             lpn: new.lpn,
             stamp,
             form,
@@ -285,7 +285,7 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
         Some((named, Some(location)))
     }
 
-    fn leave_filling(&mut self, entry: &Entry<C>) {
+    fn leave_filling(&mut self, entry: &LogEntry<C>) {
         self.filling.bytes -= entry.bytes();
         match entry.form {
             Form::Nothing => {}
@@ -311,7 +311,7 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
     }
 
     /// The entries of a page with stamps above an instant, newest first, with their numbers.
-    pub fn since(&self, lpn: Lpn, instant: u64) -> impl Iterator<Item = (u64, &Entry<C>)> {
+    pub fn since(&self, lpn: Lpn, instant: u64) -> impl Iterator<Item = (u64, &LogEntry<C>)> {
         let held = move |&number: &u64| number >= self.first;
         let newest = Some(self.heads[lpn.index()]).filter(held);
         std::iter::successors(newest, move |&n| Some(self.entry(n).older).filter(held))
@@ -320,22 +320,22 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
     }
 
     /// All entries with stamps above an instant, newest first, with their numbers.
-    pub fn all_since(&self, instant: u64) -> impl Iterator<Item = (u64, &Entry<C>)> {
+    pub fn all_since(&self, instant: u64) -> impl Iterator<Item = (u64, &LogEntry<C>)> {
         let entries = self.entries.iter().enumerate().rev();
         let numbered = entries.map(|(i, entry)| (self.first + i as u64, entry));
         numbered.filter(move |(_, entry)| entry.stamp > instant)
     }
 
-    fn entry(&self, number: u64) -> &Entry<C> {
+    fn entry(&self, number: u64) -> &LogEntry<C> {
         &self.entries[(number - self.first) as usize]
     }
 
     /// Where the value of an entry is.
-    pub fn place(&self, number: u64, entry: &Entry<C>) -> Place {
+    pub fn place(&self, number: u64, entry: &LogEntry<C>) -> EncodedPlace {
         let at = self.on_flash.partition_point(|page| page.end <= number);
         match self.on_flash.get(at) {
-            Some(page) => Place::OnFlash(page.location, usize::from(entry.slot - page.gone)),
-            None => Place::InRam(usize::from(entry.slot - self.filling.gone)),
+            Some(page) => EncodedPlace::OnFlash(page.location, usize::from(entry.slot - page.gone)),
+            None => EncodedPlace::InRam(usize::from(entry.slot - self.filling.gone)),
         }
     }
 
@@ -346,7 +346,7 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
 
     /// Bytes held, without values in RAM.
     pub fn heap_bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry<C>>()
+        self.entries.capacity() * size_of::<LogEntry<C>>()
             + self.heads.capacity() * size_of::<u64>()
             + self.on_flash.capacity() * size_of::<OnFlash>()
     }
@@ -380,7 +380,7 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
             from = page.end;
         }
         let in_ram = self.entries.range((from - self.first) as usize..);
-        let bytes: u32 = in_ram.clone().map(Entry::bytes).sum();
+        let bytes: u32 = in_ram.clone().map(LogEntry::bytes).sum();
         let values = in_ram.filter(|e| matches!(e.form, Form::Parity | Form::Alone));
         let (values, noted) = (values.count(), self.filling.values.len());
         if (bytes, values) != (self.filling.bytes, noted) {

@@ -11,16 +11,16 @@ use flashlore_content::{Content, Encoder};
 use flashlore_flash::{Cause, Flash, Lpn, Ppn, Ready, Tag, When};
 
 use super::TrapFtl;
-use super::log::{Entry, Form, Place};
+use super::log::{EncodedPlace, Form, LogEntry};
 use crate::error::FtlError;
 use crate::mapping::Mapping;
 use crate::policies::history::RewindCost;
 
 /// A value with the page that holds it, or nothing.
-type Held<C, P> = Option<(C, P)>;
+type HeldPage<C, P> = Option<(C, P)>;
 
 /// The same, and the steps of decoding that it took.
-type Decoded<C, P> = (Held<C, P>, u64);
+type Decoded<C, P> = (HeldPage<C, P>, u64);
 
 /// What a page held at an instant, if anything, and the steps of decoding that it took.
 pub type PageAt<P> = (Option<P>, u64);
@@ -87,7 +87,8 @@ where
             None => None,
         };
         let chain = self.trap.log.since(lpn, instant);
-        let chain: Vec<(u64, Entry<C>)> = chain.map(|(number, entry)| (number, *entry)).collect();
+        let chain: Vec<(u64, LogEntry<C>)> =
+            chain.map(|(number, entry)| (number, *entry)).collect();
         let mut steps = 0;
         for (number, entry) in chain {
             steps += u64::from(matches!(entry.form, Form::Parity | Form::Alone));
@@ -100,9 +101,9 @@ where
     fn step_back(
         &mut self,
         number: u64,
-        entry: &Entry<C>,
-        after: Held<C, F::Page>,
-    ) -> Result<Held<C, F::Page>, FtlError<F::Error>> {
+        entry: &LogEntry<C>,
+        after: HeldPage<C, F::Page>,
+    ) -> Result<HeldPage<C, F::Page>, FtlError<F::Error>> {
         let Some(content) = entry.before else {
             return Ok(None);
         };
@@ -113,7 +114,7 @@ where
         let trap = &mut self.trap;
         let place = trap.log.place(number, entry);
         let page = match place {
-            Place::OnFlash(ppn, slot) => {
+            EncodedPlace::OnFlash(ppn, slot) => {
                 let page = self.core.content(ppn)?;
                 if entry.form == Form::Raw {
                     page
@@ -122,7 +123,7 @@ where
                     trap.encoder.decode(base, &value)
                 }
             }
-            Place::InRam(slot) => {
+            EncodedPlace::InRam(slot) => {
                 let filling = trap.log.in_ram();
                 match &filling.raw {
                     Some(page) => page.clone(),
@@ -161,7 +162,7 @@ where
             }
             decodes += u64::from(matches!(entry.form, Form::Parity | Form::Alone));
             if entry.form != Form::Nothing
-                && let Place::OnFlash(ppn, _) = self.trap.log.place(number, entry)
+                && let EncodedPlace::OnFlash(ppn, _) = self.trap.log.place(number, entry)
                 && logged.insert(ppn)
             {
                 units.push(ppn);

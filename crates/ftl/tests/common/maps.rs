@@ -9,7 +9,7 @@ use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::{Geometry, Lpn, MapPageId, ObjectId, Ppn};
 use flashlore_ftl::error::OptionsError;
 use flashlore_ftl::map_cache::{
-    Access, CacheOptions, CachedMap, ENTRIES_PER_PAGE, Entry, Kind, MapCache,
+    Access, CacheOptions, CachedMap, ENTRIES_PER_PAGE, EntryKind, MapCache, MapEntry,
 };
 use flashlore_ftl::{
     FtlOptions, Mode, PlainFtl, PoolScope, Streams, Trigger, VictimChoice, Watermarks,
@@ -40,17 +40,17 @@ pub struct Both<P> {
 }
 
 impl<P> Both<P> {
-    pub fn new(device: &Device, kind: Kind, content: P) -> Self {
+    pub fn new(device: &Device, kind: EntryKind, content: P) -> Self {
         let exported = device.options.exported;
         let cache = CacheOptions {
             kind,
             ..device.cache
         };
         let (entries, protected) = (cache.entries as usize, cache.protected as usize);
-        let shared = kind != Kind::Direct;
+        let shared = kind != EntryKind::Direct;
         Both {
             mortal: device.options.wear.endurance > 0,
-            cached_alone: kind != Kind::Fused,
+            cached_alone: kind != EntryKind::Fused,
             fast: CachedMap::new(exported, cache, content),
             model: MapModel::new(
                 entries,
@@ -124,7 +124,7 @@ impl<P: Clone> MapCache<P> for Both<P> {
         self.model.changed(lpn.into());
     }
 
-    fn refers(&mut self, lpn: Lpn, entry: Entry) {
+    fn refers(&mut self, lpn: Lpn, entry: MapEntry) {
         assert!(
             !self.cached_alone || self.holds(lpn),
             "entry {lpn} changed and was not in RAM"
@@ -219,7 +219,7 @@ impl<P: Clone> MapCache<P> for Both<P> {
         first
     }
 
-    fn agrees(&self, lpn: Lpn, entry: Entry) -> bool {
+    fn agrees(&self, lpn: Lpn, entry: MapEntry) -> bool {
         MapCache::<P>::agrees(&self.fast, lpn, entry)
     }
 
@@ -288,7 +288,7 @@ pub fn devices() -> impl Strategy<Value = Device> {
                 cache: CacheOptions {
                     entries,
                     protected: entries * protected / 100,
-                    kind: Kind::Direct,
+                    kind: EntryKind::Direct,
                     journal_pages,
                 },
             }
@@ -306,7 +306,7 @@ fn most(geometry: &Geometry, options: &FtlOptions, journal_pages: u32) -> u32 {
     let cache = CacheOptions {
         entries: 1,
         protected: 0,
-        kind: Kind::Direct,
+        kind: EntryKind::Direct,
         journal_pages,
     };
     let medium: MemoryFlash<u32> = MemoryFlash::new(geometry.clone());

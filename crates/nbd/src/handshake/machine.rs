@@ -27,7 +27,7 @@ pub enum Tls {
 
 /// What a negotiation came to.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Event<E> {
+pub enum HandshakeEvent<E> {
     /// The replies so far go out in plain text; then TLS begins with the first byte that was not
     /// taken. What it decrypts is given to the same machine.
     StartTls,
@@ -41,12 +41,12 @@ pub enum Event<E> {
 pub struct Received<E> {
     /// Bytes taken from the front of the input. If it is 0 and there is no event, more is needed.
     pub consumed: usize,
-    pub event: Option<Event<E>>,
+    pub event: Option<HandshakeEvent<E>>,
 }
 
 /// What the next bytes are.
 #[derive(Debug)]
-enum State {
+enum HandshakeState {
     ClientFlags,
     OptionHeader,
     OptionData { option: u32, length: usize },
@@ -72,7 +72,7 @@ pub struct ServerHandshake {
     fixed: bool,
     options_left: u32,
     bytes_left: u32,
-    state: State,
+    state: HandshakeState,
     gather: Gather,
 }
 
@@ -95,7 +95,7 @@ impl ServerHandshake {
             fixed: false,
             options_left: limits.options,
             bytes_left: limits.negotiation_bytes,
-            state: State::ClientFlags,
+            state: HandshakeState::ClientFlags,
             gather: Gather::default(),
         }
     }
@@ -117,11 +117,11 @@ impl ServerHandshake {
             Err(_) => true,
             Ok(received) => matches!(
                 received.event,
-                Some(Event::Transmission(_) | Event::Aborted)
+                Some(HandshakeEvent::Transmission(_) | HandshakeEvent::Aborted)
             ),
         };
         if ended {
-            self.state = State::Ended;
+            self.state = HandshakeState::Ended;
             self.gather = Gather::default();
         }
         result
@@ -147,22 +147,22 @@ impl ServerHandshake {
         loop {
             let rest = &input[consumed..];
             let needed = match self.state {
-                State::ClientFlags => 4,
-                State::OptionHeader => OPTION_HEADER_BYTES,
-                State::OptionData { length, .. } => length,
-                State::Skip { option, left } => {
+                HandshakeState::ClientFlags => 4,
+                HandshakeState::OptionHeader => OPTION_HEADER_BYTES,
+                HandshakeState::OptionData { length, .. } => length,
+                HandshakeState::Skip { option, left } => {
                     let skipped = left.min(u32::try_from(rest.len()).unwrap_or(u32::MAX));
                     consumed += skipped as usize;
                     if skipped < left {
                         let left = left - skipped;
-                        self.state = State::Skip { option, left };
+                        self.state = HandshakeState::Skip { option, left };
                     } else {
                         too_big(option, out);
-                        self.state = State::OptionHeader;
+                        self.state = HandshakeState::OptionHeader;
                     }
                     break;
                 }
-                State::Ended => return Err(ProtocolError::Ended),
+                HandshakeState::Ended => return Err(ProtocolError::Ended),
             };
             consumed += self.gather.take(rest, needed);
             if !self.gather.is_full(needed) {
@@ -170,14 +170,14 @@ impl ServerHandshake {
             }
             let message = self.gather.finish();
             match self.state {
-                State::ClientFlags => self.client_flags(&message)?,
-                State::OptionHeader => self.option_header(&message, out)?,
-                State::OptionData { option, .. } => {
-                    self.state = State::OptionHeader;
+                HandshakeState::ClientFlags => self.client_flags(&message)?,
+                HandshakeState::OptionHeader => self.option_header(&message, out)?,
+                HandshakeState::OptionData { option, .. } => {
+                    self.state = HandshakeState::OptionHeader;
                     event = self.option(option, &message, directory, out)?;
                     break;
                 }
-                State::Skip { .. } | State::Ended => {}
+                HandshakeState::Skip { .. } | HandshakeState::Ended => {}
             }
         }
         Ok(Received { consumed, event })
@@ -191,7 +191,7 @@ impl ServerHandshake {
         }
         self.fixed = flags & u32::from(handshake_flags::FIXED_NEWSTYLE) != 0;
         self.agreed.no_zeroes = flags & u32::from(handshake_flags::NO_ZEROES) != 0;
-        self.state = State::OptionHeader;
+        self.state = HandshakeState::OptionHeader;
         Ok(())
     }
 
@@ -230,13 +230,13 @@ impl ServerHandshake {
         self.bytes_left -= length;
         if length <= limits.option_bytes {
             let length = length as usize;
-            self.state = State::OptionData { option, length };
+            self.state = HandshakeState::OptionData { option, length };
         } else if option == option::EXPORT_NAME {
             let why = format!("a name of {length} bytes");
             return Err(ProtocolError::ExportName(why));
         } else {
             let left = length;
-            self.state = State::Skip { option, left };
+            self.state = HandshakeState::Skip { option, left };
         }
         Ok(())
     }
@@ -247,13 +247,13 @@ impl ServerHandshake {
         data: &[u8],
         directory: &D,
         out: &mut Vec<u8>,
-    ) -> Result<Option<Event<D::Export>>, ProtocolError> {
-        let transmission = |session| Event::Transmission(Box::new(session));
+    ) -> Result<Option<HandshakeEvent<D::Export>>, ProtocolError> {
+        let transmission = |session| HandshakeEvent::Transmission(Box::new(session));
         let plain = self.tls == Tls::Required && !self.encrypted;
         match option {
             option::ABORT => {
                 reply(out, option, option_reply::ACK, &[]);
-                return Ok(Some(Event::Aborted));
+                return Ok(Some(HandshakeEvent::Aborted));
             }
             option::STARTTLS => return Ok(self.start_tls(data, out)),
             option::EXPORT_NAME if plain => {
@@ -281,7 +281,7 @@ impl ServerHandshake {
         Ok(None)
     }
 
-    fn start_tls<E>(&mut self, data: &[u8], out: &mut Vec<u8>) -> Option<Event<E>> {
+    fn start_tls<E>(&mut self, data: &[u8], out: &mut Vec<u8>) -> Option<HandshakeEvent<E>> {
         let (kind, why): (u32, &[u8]) = if self.tls == Tls::Absent {
             (option_reply::ERR_UNSUP, b"this server has no TLS")
         } else if self.encrypted {
@@ -294,7 +294,7 @@ impl ServerHandshake {
             // Agreements of a stranger in the middle must not outlive the plain text.
             self.agreed.structured = false;
             self.agreed.contexts = None;
-            return Some(Event::StartTls);
+            return Some(HandshakeEvent::StartTls);
         };
         reply(out, option::STARTTLS, kind, &[why]);
         None

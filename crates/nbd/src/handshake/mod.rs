@@ -12,6 +12,6 @@ mod machine;
 mod options;
 mod session;
 
-pub use machine::{Event, Received, ServerHandshake, Tls};
+pub use machine::{HandshakeEvent, Received, ServerHandshake, Tls};
 pub(crate) use session::longest_payload;
 pub use session::{Context, Session};

@@ -19,7 +19,7 @@ use super::socket::Socket;
 use super::tls::TlsPolicy;
 use super::transport::Transport;
 use crate::export::Directory;
-use crate::handshake::{Event, ServerHandshake, Session, Tls};
+use crate::handshake::{HandshakeEvent, ServerHandshake, Session, Tls};
 use crate::transmission::{Command, Replies, RequestReader, Rules};
 
 /// Longest request that its reader may answer itself, in bytes.
@@ -70,7 +70,7 @@ where
         let result = machine.receive(input, directory, &mut out);
         // Before the answer that lets the client in: whoever has it has a place.
         let event = result.as_ref().ok().and_then(|it| it.event.as_ref());
-        if matches!(event, Some(Event::Transmission(_))) && !has_place() {
+        if matches!(event, Some(HandshakeEvent::Transmission(_))) && !has_place() {
             transport.close();
             return Ok(None);
         }
@@ -80,14 +80,14 @@ where
         let received = result.map_err(io::Error::other)?;
         input = &input[received.consumed..];
         match received.event {
-            Some(Event::Transmission(session)) => {
+            Some(HandshakeEvent::Transmission(session)) => {
                 return Ok(Some((transport, *session, input.to_vec())));
             }
-            Some(Event::Aborted) => {
+            Some(HandshakeEvent::Aborted) => {
                 transport.close();
                 return Ok(None);
             }
-            Some(Event::StartTls) => {
+            Some(HandshakeEvent::StartTls) => {
                 let Some(tls) = tls else {
                     return Ok(None);
                 };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::config::Config;
 use super::registry::{Permit, Registry, Share};
 use super::transport::Transport;
-use crate::transmission::{Command, Event, Refused, Request, RequestReader};
+use crate::transmission::{Command, Refused, Request, RequestEvent, RequestReader};
 
 /// What is read at once.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -101,7 +101,7 @@ impl Input {
                 .map_err(io::Error::other)?;
             self.start += received.consumed;
             match received.event {
-                Some(Event::Request(request)) => {
+                Some(RequestEvent::Request(request)) => {
                     let held = match request.command {
                         Command::Read | Command::Write => request.length as usize,
                         _ => 0,
@@ -116,10 +116,10 @@ impl Input {
                         _permit: permit,
                     }));
                 }
-                Some(Event::Refused(refused)) => return Ok(Some(Job::Refused(refused))),
-                Some(Event::Disconnect) => return Ok(None),
+                Some(RequestEvent::Refused(refused)) => return Ok(Some(Job::Refused(refused))),
+                Some(RequestEvent::Disconnect) => return Ok(None),
                 // Payloads are taken with their request.
-                Some(Event::Payload(_)) => {}
+                Some(RequestEvent::Payload(_)) => {}
                 None if received.consumed > 0 => {}
                 None => {
                     if registry.is_draining() {

@@ -153,7 +153,7 @@ where
     let Some(number) = registry.enter(twin, config) else {
         return Ok(());
     };
-    let place = Place {
+    let place = ConnectionPlace {
         registry: registry.clone(),
         number,
     };
@@ -168,12 +168,12 @@ where
 }
 
 /// The place of a connection, given back however it ends.
-struct Place {
+struct ConnectionPlace {
     registry: Arc<Registry>,
     number: u64,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         self.registry.leave(self.number);
     }

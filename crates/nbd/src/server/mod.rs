@@ -42,5 +42,5 @@ pub use config::{Config, ServerError};
 pub use export::Export;
 pub use listener::Server;
 pub use registry::SMALL_BYTES;
-pub use socket::{Address, Held};
+pub use socket::{Address, HeldDirectory};
 pub use tls::{TlsError, TlsFiles, TlsPolicy};

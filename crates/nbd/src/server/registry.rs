@@ -15,7 +15,7 @@ use super::socket::Socket;
 pub const SMALL_BYTES: usize = 256 << 10;
 
 #[derive(Debug)]
-struct Entry {
+struct OpenConnection {
     socket: Socket,
     serving: bool,
 }
@@ -23,7 +23,7 @@ struct Entry {
 #[derive(Debug, Default)]
 struct Connections {
     /// By number, so the first that negotiates is the oldest.
-    open: BTreeMap<u64, Entry>,
+    open: BTreeMap<u64, OpenConnection>,
     next: u64,
     budget_used: usize,
 }
@@ -80,7 +80,9 @@ impl Registry {
         let number = inner.next;
         inner.next += 1;
         let serving = false;
-        inner.open.insert(number, Entry { socket, serving });
+        inner
+            .open
+            .insert(number, OpenConnection { socket, serving });
         Some(number)
     }
 

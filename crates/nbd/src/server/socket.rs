@@ -16,28 +16,28 @@ const MOST_PATH: usize = 107;
 
 /// A directory that is held open: the same one whatever its path is called by now.
 #[derive(Clone, Debug)]
-pub struct Held(Arc<OwnedFd>);
+pub struct HeldDirectory(Arc<OwnedFd>);
 
-impl From<OwnedFd> for Held {
+impl From<OwnedFd> for HeldDirectory {
     fn from(directory: OwnedFd) -> Self {
-        Held(Arc::new(directory))
+        HeldDirectory(Arc::new(directory))
     }
 }
 
-impl PartialEq for Held {
+impl PartialEq for HeldDirectory {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for Held {}
+impl Eq for HeldDirectory {}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A path of a Unix socket. A socket left there by a server that is gone is replaced.
     Unix(PathBuf),
     /// The same, by the last name of the path in a directory that is held open. The path is what it is called.
-    Within(Held, PathBuf),
+    Within(HeldDirectory, PathBuf),
     /// An address and port; port 0 is any that is free.
     Tcp(SocketAddr),
 }
@@ -72,7 +72,7 @@ impl Listening {
                 ));
             }
             Address::Unix(path) => Self::local(LocalListener::bind(path)?, path)?,
-            Address::Within(Held(directory), path) => {
+            Address::Within(HeldDirectory(directory), path) => {
                 let name = path.file_name().unwrap_or_default();
                 Self::local(LocalListener::bind_in(directory.try_clone()?, name)?, path)?
             }

@@ -11,7 +11,7 @@ use crate::limits::Limits;
 use crate::wire::{REQUEST_BYTES, REQUEST_MAGIC, command};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum RequestEvent<'a> {
     /// A request. The payload of a write follows, if its length is not 0.
     Request(Request),
     /// The next bytes of the payload; the last ones when [`RequestReader::payload_left`] is 0.
@@ -26,11 +26,11 @@ pub enum Event<'a> {
 pub struct Received<'a> {
     /// Bytes taken from the front of the input. If it is 0 and there is no event, more is needed.
     pub consumed: usize,
-    pub event: Option<Event<'a>>,
+    pub event: Option<RequestEvent<'a>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum ReaderState {
     Header,
     Payload { left: u32 },
     Skip { left: u32, refused: Refused },
@@ -42,7 +42,7 @@ enum State {
 pub struct RequestReader {
     rules: Rules,
     skipped_bytes: u32,
-    state: State,
+    state: ReaderState,
     header: [u8; REQUEST_BYTES],
     have: usize,
 }
@@ -53,7 +53,7 @@ impl RequestReader {
         Self {
             rules,
             skipped_bytes: limits.skipped_bytes.max(limits.payload_bytes),
-            state: State::Header,
+            state: ReaderState::Header,
             header: [0; REQUEST_BYTES],
             have: 0,
         }
@@ -63,10 +63,10 @@ impl RequestReader {
     #[inline]
     pub fn receive<'a>(&mut self, input: &'a [u8]) -> Result<Received<'a>, ProtocolError> {
         match self.state {
-            State::Header => self.receive_header(input),
-            State::Payload { left } => Ok(self.receive_payload(input, left)),
-            State::Skip { left, refused } => Ok(self.skip(input, left, refused)),
-            State::Ended => Err(ProtocolError::Ended),
+            ReaderState::Header => self.receive_header(input),
+            ReaderState::Payload { left } => Ok(self.receive_payload(input, left)),
+            ReaderState::Skip { left, refused } => Ok(self.skip(input, left, refused)),
+            ReaderState::Ended => Err(ProtocolError::Ended),
         }
     }
 
@@ -74,7 +74,7 @@ impl RequestReader {
     /// straight to where they belong, and told with [`Self::payload_taken`].
     pub fn payload_left(&self) -> u32 {
         match self.state {
-            State::Payload { left } => left,
+            ReaderState::Payload { left } => left,
             _ => 0,
         }
     }
@@ -82,21 +82,21 @@ impl RequestReader {
     /// Tells that the next `count` bytes of the payload were taken past this reader. More than are
     /// left count as all.
     pub fn payload_taken(&mut self, count: u32) {
-        if let State::Payload { left } = self.state {
+        if let ReaderState::Payload { left } = self.state {
             self.payload_goes_on(left.saturating_sub(count));
         }
     }
 
     /// Whether the stream is between two requests, where a client may rest as long as it likes.
     pub fn is_idle(&self) -> bool {
-        matches!(self.state, State::Header) && self.have == 0
+        matches!(self.state, ReaderState::Header) && self.have == 0
     }
 
     fn payload_goes_on(&mut self, left: u32) {
         self.state = if left == 0 {
-            State::Header
+            ReaderState::Header
         } else {
-            State::Payload { left }
+            ReaderState::Payload { left }
         };
     }
 
@@ -125,7 +125,7 @@ impl RequestReader {
         self.payload_goes_on(left - taken);
         Received {
             consumed: payload.len(),
-            event: (taken > 0).then_some(Event::Payload(payload)),
+            event: (taken > 0).then_some(RequestEvent::Payload(payload)),
         }
     }
 
@@ -134,13 +134,13 @@ impl RequestReader {
         let left = left - taken;
         let done = left == 0;
         self.state = if done {
-            State::Header
+            ReaderState::Header
         } else {
-            State::Skip { left, refused }
+            ReaderState::Skip { left, refused }
         };
         Received {
             consumed: taken as usize,
-            event: done.then_some(Event::Refused(refused)),
+            event: done.then_some(RequestEvent::Refused(refused)),
         }
     }
 
@@ -149,10 +149,10 @@ impl RequestReader {
     fn request(
         &mut self,
         header: &[u8; REQUEST_BYTES],
-    ) -> Result<Option<Event<'static>>, ProtocolError> {
+    ) -> Result<Option<RequestEvent<'static>>, ProtocolError> {
         let result = self.parse(header);
-        if matches!(result, Err(_) | Ok(Some(Event::Disconnect))) {
-            self.state = State::Ended;
+        if matches!(result, Err(_) | Ok(Some(RequestEvent::Disconnect))) {
+            self.state = ReaderState::Ended;
         }
         result
     }
@@ -160,7 +160,7 @@ impl RequestReader {
     fn parse(
         &mut self,
         header: &[u8; REQUEST_BYTES],
-    ) -> Result<Option<Event<'static>>, ProtocolError> {
+    ) -> Result<Option<RequestEvent<'static>>, ProtocolError> {
         let mut fields = Fields(header);
         let (Some(magic), Some(flags), Some(code)) = (fields.u32(), fields.u16(), fields.u16())
         else {
@@ -178,22 +178,22 @@ impl RequestReader {
             });
         }
         if code == command::DISC {
-            return Ok(Some(Event::Disconnect));
+            return Ok(Some(RequestEvent::Disconnect));
         }
         let payload = if code == command::WRITE { length } else { 0 };
         match self.rules.check(cookie, code, flags, offset, length) {
             Ok(request) => {
                 self.payload_goes_on(payload);
-                Ok(Some(Event::Request(request)))
+                Ok(Some(RequestEvent::Request(request)))
             }
-            Err(refused) if payload == 0 => Ok(Some(Event::Refused(refused))),
+            Err(refused) if payload == 0 => Ok(Some(RequestEvent::Refused(refused))),
             Err(_) if payload > self.skipped_bytes => Err(ProtocolError::PayloadTooLong {
                 length: payload,
                 limit: self.skipped_bytes,
             }),
             Err(refused) => {
                 let left = payload;
-                self.state = State::Skip { left, refused };
+                self.state = ReaderState::Skip { left, refused };
                 Ok(None)
             }
         }

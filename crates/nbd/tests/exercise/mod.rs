@@ -7,7 +7,7 @@ pub mod oracle;
 pub mod shop;
 
 use crate::client::{Call, ClientHandshake, ClientSession, Goal, Reply, ReplyReader};
-use flashlore_nbd::handshake::{Context, Event, ServerHandshake, Tls};
+use flashlore_nbd::handshake::{Context, HandshakeEvent, ServerHandshake, Tls};
 use flashlore_nbd::transmission::{self, Command, RequestReader, Rules};
 use flashlore_nbd::wire::command_flags;
 use flashlore_nbd::{ExportInfo, Limits};
@@ -71,7 +71,7 @@ pub fn negotiate(tls: Tls, limits: Limits, bytes: &[u8], cuts: &[u8]) -> Talk {
                     }
                     if matches!(
                         received.event,
-                        Some(Event::Transmission(_) | Event::Aborted)
+                        Some(HandshakeEvent::Transmission(_) | HandshakeEvent::Aborted)
                     ) {
                         let after = machine.receive(&[1], &Shop, &mut Vec::new());
                         assert!(after.is_err(), "an ended negotiation takes nothing");
@@ -112,7 +112,7 @@ pub fn read_requests(rules: Rules, limits: &Limits, bytes: &[u8], cuts: &[u8]) -
             match received.event {
                 None if received.consumed == 0 => break,
                 None => {}
-                Some(transmission::Event::Payload(bytes)) => {
+                Some(transmission::RequestEvent::Payload(bytes)) => {
                     payload.extend_from_slice(bytes);
                     if reader.payload_left() == 0 {
                         lines.push(format!("payload {payload:?}"));
@@ -121,7 +121,7 @@ pub fn read_requests(rules: Rules, limits: &Limits, bytes: &[u8], cuts: &[u8]) -
                 }
                 Some(event) => lines.push(format!("{event:?}")),
             }
-            if received.event == Some(transmission::Event::Disconnect) {
+            if received.event == Some(transmission::RequestEvent::Disconnect) {
                 assert!(reader.receive(&[0]).is_err(), "nothing follows a farewell");
                 return lines;
             }

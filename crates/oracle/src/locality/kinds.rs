@@ -46,14 +46,14 @@ enum Content {
 }
 
 #[derive(Default)]
-struct State<'a> {
+struct LocalityState<'a> {
     contents: BTreeMap<Page, Content>,
     trims: Vec<&'a Access>,
     written: BTreeSet<u32>,
     read: BTreeSet<u32>,
 }
 
-impl State<'_> {
+impl LocalityState<'_> {
     fn kind(&self, page: Page, value: u32) -> WriteKind {
         let content = self.contents.get(&page);
         if content == Some(&Content::Written(value)) || content == Some(&Content::Seen(value)) {
@@ -93,7 +93,7 @@ impl State<'_> {
 /// Definition 11: the kind of each page write with a value, in order.
 pub fn write_kinds(accesses: &[Access]) -> Vec<WriteKind> {
     let mut kinds = Vec::new();
-    let mut state = State::default();
+    let mut state = LocalityState::default();
     for access in accesses {
         match access.op {
             Op::Write => {

@@ -13,17 +13,17 @@ pub struct Overwrite {
 }
 
 /// What happens to pages, in order.
-enum Event<'a> {
+enum PageEvent<'a> {
     Write(PageAccess),
     Trim(&'a Access),
 }
 
-fn events(accesses: &[Access]) -> Vec<Event<'_>> {
+fn events(accesses: &[Access]) -> Vec<PageEvent<'_>> {
     let mut events = Vec::new();
     for access in accesses {
         match access.op {
-            Op::Write => events.extend(access.pages().into_iter().map(Event::Write)),
-            Op::Trim => events.push(Event::Trim(access)),
+            Op::Write => events.extend(access.pages().into_iter().map(PageEvent::Write)),
+            Op::Trim => events.push(PageEvent::Trim(access)),
             Op::Read | Op::Flush => {}
         }
     }
@@ -35,7 +35,7 @@ pub fn overwrites(accesses: &[Access]) -> Vec<Overwrite> {
     let events = events(accesses);
     let mut overwrites = Vec::new();
     for (i, event) in events.iter().enumerate() {
-        if let Event::Write(write) = event {
+        if let PageEvent::Write(write) = event {
             overwrites.extend(overwritten(&events[..i], *write));
         }
     }
@@ -43,13 +43,13 @@ pub fn overwrites(accesses: &[Access]) -> Vec<Overwrite> {
 }
 
 /// Looks back from a write to the one it overwrites, or to the trim that came between.
-fn overwritten(before: &[Event<'_>], write: PageAccess) -> Option<Overwrite> {
+fn overwritten(before: &[PageEvent<'_>], write: PageAccess) -> Option<Overwrite> {
     let mut page_writes = 0;
     for event in before.iter().rev() {
         match event {
-            Event::Trim(trim) if trim.covers(write.page) => return None,
-            Event::Trim(_) => {}
-            Event::Write(earlier) => {
+            PageEvent::Trim(trim) if trim.covers(write.page) => return None,
+            PageEvent::Trim(_) => {}
+            PageEvent::Write(earlier) => {
                 page_writes += 1;
                 if earlier.page == write.page {
                     let time_ns = write.time_ns - earlier.time_ns;

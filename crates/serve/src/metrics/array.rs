@@ -1,7 +1,7 @@
 //! What an array tells.
 
 use super::identity;
-use super::text::{Kind, Page};
+use super::text::{MetricKind, Page};
 use crate::array::ArrayService;
 use crate::request::{Answer, ArrayInfo, ElementInfo, Request};
 use crate::served::Served;
@@ -18,7 +18,7 @@ pub(crate) fn measure(service: &ArrayService, page: &mut Page) {
         media(page, element);
         page.family(
             "flashlore_array_events_total",
-            Kind::Counter,
+            MetricKind::Counter,
             "What the array did since it was opened.",
         );
         for (name, count) in &element.counters {
@@ -40,7 +40,7 @@ fn bytes(page: &mut Page, info: &ArrayInfo) {
         size,
     );
     let help = "Bytes of blocks that hold something, by machine.";
-    page.family("flashlore_logical_bytes", Kind::Gauge, help);
+    page.family("flashlore_logical_bytes", MetricKind::Gauge, help);
     for machine in &info.machines {
         page.of("machine", &machine.number.to_string(), machine.logical);
     }
@@ -48,7 +48,7 @@ fn bytes(page: &mut Page, info: &ArrayInfo) {
 
 fn state(page: &mut Page, element: &ElementInfo) {
     let help = "Virtual blocks, by what they are.";
-    page.family("flashlore_array_virtual_blocks", Kind::Gauge, help)
+    page.family("flashlore_array_virtual_blocks", MetricKind::Gauge, help)
         .of("are", "references", element.references)
         .of("are", "associates", element.associates)
         .of("are", "independents", element.independents);
@@ -123,7 +123,7 @@ fn media(page: &mut Page, element: &ElementInfo) {
     let help = "Operations on a medium.";
     page.family(
         "flashlore_array_medium_operations_total",
-        Kind::Counter,
+        MetricKind::Counter,
         help,
     );
     for traffic in &element.traffic {
@@ -137,7 +137,11 @@ fn media(page: &mut Page, element: &ElementInfo) {
         }
     }
     let help = "Bytes read from a medium and written to it.";
-    page.family("flashlore_array_medium_bytes_total", Kind::Counter, help);
+    page.family(
+        "flashlore_array_medium_bytes_total",
+        MetricKind::Counter,
+        help,
+    );
     for traffic in &element.traffic {
         for (kind, count) in [
             ("read", traffic.read_bytes),

@@ -67,12 +67,12 @@ struct Connection {
     works: bool,
 }
 
-struct Place {
+struct HttpPlace {
     all: Arc<Mutex<Connections>>,
     number: u64,
 }
 
-impl Place {
+impl HttpPlace {
     /// A place for one more; nothing if all others are at work.
     fn of(all: &Arc<Mutex<Connections>>, stream: TcpStream) -> Option<Self> {
         let mut inner = all.lock();
@@ -89,7 +89,7 @@ impl Place {
         let works = false;
         inner.open.insert(number, Connection { stream, works });
         let all = Arc::clone(all);
-        Some(Place { all, number })
+        Some(HttpPlace { all, number })
     }
 
     fn works(&self, works: bool) {
@@ -100,7 +100,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for HttpPlace {
     fn drop(&mut self) {
         let mut inner = self.all.lock();
         inner.open.remove(&self.number);
@@ -151,7 +151,7 @@ fn accept(listener: &TcpListener, handler: &Arc<Handler>, stops: &AtomicBool) {
             continue;
         };
         let place = stream.try_clone().ok();
-        let Some(place) = place.and_then(|twin| Place::of(&connections, twin)) else {
+        let Some(place) = place.and_then(|twin| HttpPlace::of(&connections, twin)) else {
             continue;
         };
         let handler = Arc::clone(handler);
@@ -177,7 +177,7 @@ fn left(deadline: Instant) -> io::Result<Duration> {
     }
 }
 
-fn serve(mut stream: &TcpStream, place: &Place, handler: &Handler) -> io::Result<()> {
+fn serve(mut stream: &TcpStream, place: &HttpPlace, handler: &Handler) -> io::Result<()> {
     let head = read_head(stream)?;
     place.works(true);
     let (answer, with_body) = match &head {

@@ -24,12 +24,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use flashlore_volume::disk::filters::Count;
-use flashlore_volume::disk::filters::count::Kind as Counted;
+use flashlore_volume::disk::filters::count::RequestCounts;
 
 use crate::error::ServeError;
 use crate::served::Served;
 use http::{Answer, Endpoint};
-use text::{Kind, Page};
+use text::{MetricKind, Page};
 
 /// Upper ends of the buckets of times, in nanoseconds and as labels in seconds.
 const BUCKETS: [(u64, &str); 13] = [
@@ -117,8 +117,8 @@ impl Metrics {
     /// Requests to the volume, and who sends them.
     fn requests(&self, page: &mut Page) {
         let kinds = self.count.counts().kinds;
-        let mut each = |name, help, value: fn(&Counted) -> u64| {
-            page.family(name, Kind::Counter, help);
+        let mut each = |name, help, value: fn(&RequestCounts) -> u64| {
+            page.family(name, MetricKind::Counter, help);
             for kind in &kinds {
                 page.of("kind", kind.name, value(kind));
             }
@@ -137,14 +137,14 @@ impl Metrics {
             |kind| kind.errors,
         );
         let help = "Times of requests that succeeded.";
-        page.family("flashlore_request_seconds", Kind::Histogram, help);
+        page.family("flashlore_request_seconds", MetricKind::Histogram, help);
         for kind in &kinds {
             times(page, kind);
         }
         let (writers, readers) = self.service.clients().count();
         page.family(
             "flashlore_clients",
-            Kind::Gauge,
+            MetricKind::Gauge,
             "Clients that are connected.",
         )
         .of("may", "write", writers)
@@ -155,7 +155,7 @@ impl Metrics {
 /// What it is that is served: texts, on a sample of 1.
 pub(crate) fn identity(page: &mut Page, kind: &str, name: &str, system: &str) {
     let help = "What is served.";
-    page.family("flashlore_info", Kind::Gauge, help);
+    page.family("flashlore_info", MetricKind::Gauge, help);
     let labels = [
         ("kind", kind),
         ("name", name),
@@ -166,7 +166,7 @@ pub(crate) fn identity(page: &mut Page, kind: &str, name: &str, system: &str) {
 }
 
 /// The histogram of one kind of requests.
-fn times(page: &mut Page, kind: &Counted) {
+fn times(page: &mut Page, kind: &RequestCounts) {
     for (end, label) in BUCKETS {
         let labels = [("kind", kind.name), ("le", label)];
         page.sample("_bucket", &labels, kind.times.count_between(0, end));

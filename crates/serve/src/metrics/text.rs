@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// It only grows, from the start of the server or of the volume on.
     Counter,
     /// It may fall.
@@ -22,11 +22,11 @@ pub struct Page {
 
 impl Page {
     /// Begins a family; `help` is one line without backslashes.
-    pub fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> &mut Self {
+    pub fn family(&mut self, name: &'static str, kind: MetricKind, help: &str) -> &mut Self {
         let kind = match kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
         };
         self.name = name;
         // Writing to a text cannot fail.
@@ -36,12 +36,13 @@ impl Page {
 
     /// A family of one sample without labels, which may fall.
     pub fn gauge(&mut self, name: &'static str, help: &str, value: impl Display) {
-        self.family(name, Kind::Gauge, help).sample("", &[], value);
+        self.family(name, MetricKind::Gauge, help)
+            .sample("", &[], value);
     }
 
     /// The same of what only grows.
     pub fn counter(&mut self, name: &'static str, help: &str, value: impl Display) {
-        self.family(name, Kind::Counter, help)
+        self.family(name, MetricKind::Counter, help)
             .sample("", &[], value);
     }
 
@@ -96,7 +97,7 @@ mod tests {
     #[test]
     fn what_a_label_may_not_hold_is_escaped() {
         let mut page = Page::default();
-        page.family("flashlore_info", Kind::Gauge, "A name.")
+        page.family("flashlore_info", MetricKind::Gauge, "A name.")
             .of("name", "a \"b\" \\ c\nd", 1);
         let sample = page.into_text().lines().last().unwrap_or("").to_owned();
         assert_eq!(sample, r#"flashlore_info{name="a \"b\" \\ c\nd"} 1"#);

@@ -4,7 +4,7 @@ use flashlore_volume::disk::DiskError;
 use flashlore_volume::{Counters, DedupCounters, DeltaCounters, HistoryStatus, Status, Survey};
 
 use super::identity;
-use super::text::{Kind, Page};
+use super::text::{MetricKind, Page};
 use crate::served::Served;
 use crate::service::{Service, saved, stored_bytes, system_of};
 
@@ -112,7 +112,7 @@ fn stored(page: &mut Page, status: &Status, survey: &Survey) {
         survey.kept * PAGE,
     );
     let help = "Bytes saved against storing each page whole.";
-    page.family("flashlore_saved_bytes", Kind::Gauge, help)
+    page.family("flashlore_saved_bytes", MetricKind::Gauge, help)
         .of("by", "dedup", saved.dedup)
         .of("by", "delta", saved.delta)
         .of("by", "compression", saved.compression);
@@ -124,12 +124,12 @@ fn stored(page: &mut Page, status: &Status, survey: &Survey) {
         ("compressed", compressed),
     ];
     let help = "Values stored, those of old versions too, by how.";
-    page.family("flashlore_values", Kind::Gauge, help);
+    page.family("flashlore_values", MetricKind::Gauge, help);
     for (form, (count, _)) in forms {
         page.of("as", form, count);
     }
     let help = "What they take: the parts of flashlore_stored_bytes.";
-    page.family("flashlore_value_bytes", Kind::Gauge, help);
+    page.family("flashlore_value_bytes", MetricKind::Gauge, help);
     for (form, (_, bytes)) in forms {
         page.of("as", form, bytes);
     }
@@ -178,18 +178,22 @@ fn history(page: &mut Page, looked: &Looked, now: u64) {
 /// What the flash beneath was made to do, since the volume was opened.
 fn flash(page: &mut Page, counters: &Counters, (blocks, free): (u32, u32)) {
     let help = "Pages of 4 KiB that clients asked for.";
-    page.family("flashlore_host_pages_total", Kind::Counter, help)
+    page.family("flashlore_host_pages_total", MetricKind::Counter, help)
         .of("kind", "read", counters.host_reads)
         .of("kind", "write", counters.host_writes)
         .of("kind", "trim", counters.host_trims);
     let help = "Pages of 4 KiB programmed, by what for.";
-    page.family("flashlore_programmed_pages_total", Kind::Counter, help)
-        .of("for", "host", counters.programs_host)
-        .of("for", "packs", counters.programs_log)
-        .of("for", "collection", counters.programs_gc)
-        .of("for", "merges", counters.programs_merge)
-        .of("for", "wear", counters.programs_wear)
-        .of("for", "padding", counters.programs_padding);
+    page.family(
+        "flashlore_programmed_pages_total",
+        MetricKind::Counter,
+        help,
+    )
+    .of("for", "host", counters.programs_host)
+    .of("for", "packs", counters.programs_log)
+    .of("for", "collection", counters.programs_gc)
+    .of("for", "merges", counters.programs_merge)
+    .of("for", "wear", counters.programs_wear)
+    .of("for", "padding", counters.programs_padding);
     if counters.host_writes > 0 {
         let ratio = counters.programs() as f64 / counters.host_writes as f64;
         page.gauge(
@@ -199,7 +203,7 @@ fn flash(page: &mut Page, counters: &Counters, (blocks, free): (u32, u32)) {
         );
     }
     let help = "Flash pages read, by what for.";
-    page.family("flashlore_flash_reads_total", Kind::Counter, help)
+    page.family("flashlore_flash_reads_total", MetricKind::Counter, help)
         .of("for", "host", counters.page_reads_host)
         .of("for", "collection", counters.page_reads_gc)
         .of("for", "verify", counters.page_reads_verify)
@@ -207,9 +211,13 @@ fn flash(page: &mut Page, counters: &Counters, (blocks, free): (u32, u32)) {
         .of("for", "merges", counters.page_reads_merge);
     page.counter("flashlore_erases_total", "Blocks erased.", counters.erases);
     let help = "Blocks collected, by what for.";
-    page.family("flashlore_collected_blocks_total", Kind::Counter, help)
-        .of("for", "room", counters.victims)
-        .of("for", "wear", counters.wear_victims);
+    page.family(
+        "flashlore_collected_blocks_total",
+        MetricKind::Counter,
+        help,
+    )
+    .of("for", "room", counters.victims)
+    .of("for", "wear", counters.wear_victims);
     page.gauge("flashlore_blocks", "Blocks of the volume.", blocks);
     page.gauge("flashlore_free_blocks", "Blocks that are free.", free);
 }
@@ -222,7 +230,7 @@ fn wear(page: &mut Page, erases: &mut [u32]) {
     };
     let help =
         "How often a block was erased since the volume was made: at most, by share of blocks.";
-    page.family("flashlore_block_erases", Kind::Gauge, help);
+    page.family("flashlore_block_erases", MetricKind::Gauge, help);
     for (tenths, label) in QUANTILES {
         let place = (last * tenths as usize).div_ceil(10);
         page.of("quantile", label, erases[place]);
@@ -233,7 +241,7 @@ fn wear(page: &mut Page, erases: &mut [u32]) {
 fn content(page: &mut Page, looked: &Looked) {
     if let Some(dedup) = &looked.dedup {
         let help = "Pages written whose content was looked for, by what was found.";
-        page.family("flashlore_dedup_writes_total", Kind::Counter, help)
+        page.family("flashlore_dedup_writes_total", MetricKind::Counter, help)
             .of("found", "same", dedup.silent)
             .of(
                 "found",
@@ -244,7 +252,7 @@ fn content(page: &mut Page, looked: &Looked) {
     }
     if let Some(encoding) = &looked.encoding {
         let help = "Pages written that were stored encoded.";
-        page.family("flashlore_encoded_writes_total", Kind::Counter, help)
+        page.family("flashlore_encoded_writes_total", MetricKind::Counter, help)
             .of("as", "difference", encoding.deltas)
             .of("as", "compressed", encoding.compressed);
     }

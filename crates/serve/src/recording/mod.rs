@@ -33,7 +33,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use crate::error::ServeError;
 use crate::served::Tell;
 use files::{Files, Message, Writer};
-use order::{Content, Entry, Order};
+use order::{Content, Order, PendingRecord};
 
 /// Bytes of requests that ended before an earlier one, at most: then new ones wait.
 const MOST_HELD: usize = 64 << 20;
@@ -59,7 +59,7 @@ enum Over {
     Unwritable,
 }
 
-struct State {
+struct RecordingState {
     order: Order,
     values: Values,
     /// Values that were handed to the writer.
@@ -75,7 +75,7 @@ pub struct Recording {
     options: Options,
     clock: Clock,
     tell: Tell,
-    state: Mutex<State>,
+    state: Mutex<RecordingState>,
     /// Something that was held was written down.
     written: Condvar,
     writer: Mutex<Option<Writer>>,
@@ -120,7 +120,7 @@ impl Recording {
             options,
             clock,
             tell,
-            state: Mutex::new(State {
+            state: Mutex::new(RecordingState {
                 order: Order::default(),
                 values: Values::default(),
                 sent_values: 0,
@@ -146,7 +146,7 @@ impl Recording {
         (file(pages) != file(&expected)).then_some(expected)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RecordingState> {
         self.state.lock()
     }
 
@@ -193,7 +193,7 @@ impl Recording {
     }
 
     /// Nothing more is recorded, from the request at hand on.
-    fn end(&self, state: &mut State, over: Over, why: &str) {
+    fn end(&self, state: &mut RecordingState, over: Over, why: &str) {
         state.over = Some(over);
         state.sender = None;
         state.missed += 1 + state.order.end().0.len() as u64;
@@ -205,7 +205,7 @@ impl Recording {
     }
 
     /// Numbers the values of what a request did and hands it to the writer, which may have to be waited for.
-    fn write_down(&self, state: &mut State, time: u64, entries: Vec<Entry>) {
+    fn write_down(&self, state: &mut RecordingState, time: u64, entries: Vec<PendingRecord>) {
         if state.over.is_some() {
             state.missed += u64::from(!entries.is_empty());
             return;
@@ -233,7 +233,7 @@ impl Recording {
     }
 }
 
-impl State {
+impl RecordingState {
     /// Whether the writer still takes messages.
     fn send(&self, message: Message) -> bool {
         let sender = self.sender.as_ref();
@@ -241,7 +241,7 @@ impl State {
     }
 
     /// Sends the pages whose values are not below `known`, in their order.
-    fn send_new_pages(&self, entry: &Entry, values: &[u32], known: u32) -> bool {
+    fn send_new_pages(&self, entry: &PendingRecord, values: &[u32], known: u32) -> bool {
         if entry.content == Content::Unwanted {
             return true;
         }
@@ -265,7 +265,8 @@ impl State {
 
 impl Log for Recording {
     fn begin(&self) -> u64 {
-        let full = |state: &mut State| state.over.is_none() && state.order.held() > MOST_HELD;
+        let full =
+            |state: &mut RecordingState| state.over.is_none() && state.order.held() > MOST_HELD;
         let mut state = self.state();
         self.written.wait_while(&mut state, full);
         match state.over {

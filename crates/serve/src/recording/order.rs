@@ -30,7 +30,7 @@ pub(super) enum Content {
 
 /// A record to be, with the digests of its pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct PendingRecord {
     pub head: Head,
     pub digests: Vec<Digest>,
     pub content: Content,
@@ -44,13 +44,13 @@ fn digest(page: &[u8]) -> Digest {
 }
 
 /// What a request did as records, their bytes kept if they are wanted.
-pub(super) fn entries(done: &[Done<'_>], wanted: bool) -> Vec<Entry> {
+pub(super) fn entries(done: &[Done<'_>], wanted: bool) -> Vec<PendingRecord> {
     let mut entries = Vec::new();
     for done in done {
         match *done {
-            Done::Flush => entries.push(Entry::without_content(Op::Flush, 0, 0)),
+            Done::Flush => entries.push(PendingRecord::without_content(Op::Flush, 0, 0)),
             Done::Trim(offset, length) => {
-                entries.push(Entry::without_content(Op::Trim, offset, length));
+                entries.push(PendingRecord::without_content(Op::Trim, offset, length));
             }
             Done::Read(offset, bytes) => add_bytes(&mut entries, Op::Read, offset, bytes, wanted),
             Done::Write(offset, bytes) => add_bytes(&mut entries, Op::Write, offset, bytes, wanted),
@@ -61,10 +61,10 @@ pub(super) fn entries(done: &[Done<'_>], wanted: bool) -> Vec<Entry> {
 }
 
 /// Adds a read or write, in several records where it is longer than one may be.
-fn add_bytes(entries: &mut Vec<Entry>, op: Op, offset: u64, bytes: &[u8], wanted: bool) {
+fn add_bytes(entries: &mut Vec<PendingRecord>, op: Op, offset: u64, bytes: &[u8], wanted: bool) {
     let pieces = bytes.chunks(MAX_TRANSFER_BYTES as usize);
     for (at, piece) in (offset..).step_by(MAX_TRANSFER_BYTES as usize).zip(pieces) {
-        entries.push(Entry {
+        entries.push(PendingRecord {
             head: Head {
                 op,
                 offset: at,
@@ -80,12 +80,12 @@ fn add_bytes(entries: &mut Vec<Entry>, op: Op, offset: u64, bytes: &[u8], wanted
 }
 
 /// Adds a write of zeroes, in several records where it is longer than one may be.
-fn add_zeroes(entries: &mut Vec<Entry>, offset: u64, length: u64, wanted: bool) {
+fn add_zeroes(entries: &mut Vec<PendingRecord>, offset: u64, length: u64, wanted: bool) {
     let zero = digest(&ZEROES);
     let end = offset + length;
     for at in (offset..end).step_by(MAX_TRANSFER_BYTES as usize) {
         let length = (end - at).min(MAX_TRANSFER_BYTES);
-        entries.push(Entry {
+        entries.push(PendingRecord {
             head: Head {
                 op: Op::Write,
                 offset: at,
@@ -100,9 +100,9 @@ fn add_zeroes(entries: &mut Vec<Entry>, offset: u64, length: u64, wanted: bool) 
     }
 }
 
-impl Entry {
-    fn without_content(op: Op, offset: u64, length: u64) -> Entry {
-        Entry {
+impl PendingRecord {
+    fn without_content(op: Op, offset: u64, length: u64) -> PendingRecord {
+        PendingRecord {
             head: Head { op, offset, length },
             digests: Vec::new(),
             content: Content::Unwanted,
@@ -123,7 +123,7 @@ impl Entry {
             Content::Bytes(bytes) => bytes.len(),
             Content::Zeroes | Content::Unwanted => 0,
         };
-        size_of::<Entry>() + self.digests.len() * size_of::<Digest>() + bytes
+        size_of::<PendingRecord>() + self.digests.len() * size_of::<Digest>() + bytes
     }
 }
 
@@ -131,11 +131,11 @@ impl Entry {
 #[derive(Debug)]
 struct Slot {
     time: u64,
-    done: Option<Vec<Entry>>,
+    done: Option<Vec<PendingRecord>>,
 }
 
 /// What requests did, with the times at which they began.
-pub(super) type Timed = Vec<(u64, Vec<Entry>)>;
+pub(super) type Timed = Vec<(u64, Vec<PendingRecord>)>;
 
 /// The requests from the first that has not ended on.
 #[derive(Debug, Default)]
@@ -147,8 +147,8 @@ pub(super) struct Order {
     held: usize,
 }
 
-fn held(entries: &[Entry]) -> usize {
-    size_of::<Slot>() + entries.iter().map(Entry::held).sum::<usize>()
+fn held(entries: &[PendingRecord]) -> usize {
+    size_of::<Slot>() + entries.iter().map(PendingRecord::held).sum::<usize>()
 }
 
 impl Order {
@@ -168,7 +168,7 @@ impl Order {
     }
 
     /// A request ended. What is complete now, in order.
-    pub fn end_of(&mut self, number: u64, entries: Vec<Entry>) -> Timed {
+    pub fn end_of(&mut self, number: u64, entries: Vec<PendingRecord>) -> Timed {
         let at = number.checked_sub(self.first);
         if let Some(slot) = at.and_then(|at| self.slots.get_mut(at as usize)) {
             self.held += held(&entries);
@@ -203,7 +203,7 @@ impl Order {
 mod tests {
     use super::*;
 
-    fn flush() -> Vec<Entry> {
+    fn flush() -> Vec<PendingRecord> {
         entries(&[Done::Flush], false)
     }
 

@@ -8,15 +8,15 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::error::ConfigError;
-use super::layer::{self, Entry, Layer, Origin, Source};
-use super::presets::Kind;
+use super::layer::{self, Layer, LayerEntry, Origin, TomlSource};
+use super::presets::PresetKind;
 use super::settings::Settings;
 use super::template::Template;
 
 /// A value and the number of the layer that gave it; layer 0 holds the defaults.
 #[derive(Debug, Clone)]
 pub(super) struct Placed {
-    pub entry: Entry,
+    pub entry: LayerEntry,
     pub rank: usize,
 }
 
@@ -71,7 +71,7 @@ fn expand_file(
         path: path.to_path_buf(),
         line,
     };
-    let source = Source {
+    let source = TomlSource {
         name: path.display().to_string(),
         text: &text,
         origin: &origin,
@@ -93,7 +93,7 @@ fn expand_preset(
         name: preset.name.to_string(),
         line,
     };
-    let source = Source {
+    let source = TomlSource {
         name: format!("preset {name}"),
         text: preset.text,
         origin: &origin,
@@ -104,7 +104,7 @@ fn expand_preset(
 /// The layers of one text; without a `name` of its own it is called `default_name`.
 fn expand(
     template: &Template,
-    source: &Source,
+    source: &TomlSource,
     default_name: &str,
     layers: &mut Vec<Layer>,
 ) -> Result<(), ConfigError> {
@@ -119,7 +119,7 @@ fn expand(
         )?;
     }
     if template.has_key("name") && !layer.iter().any(|(key, _)| key == "name") {
-        let entry = Entry {
+        let entry = LayerEntry {
             value: Value::from(default_name),
             origin: Origin::Default,
             note: String::new(),
@@ -140,22 +140,22 @@ fn push_with_part(layer: Layer, layers: &mut Vec<Layer>) -> Result<(), ConfigErr
 
 /// The figures of the part set `name`, as keys of a device.
 fn part_layer(name: &str, named_at: &Origin) -> Result<Layer, ConfigError> {
-    let preset = Kind::Part.preset(name, Some(named_at))?;
+    let preset = PresetKind::Part.preset(name, Some(named_at))?;
     let origin = |line| Origin::Preset {
         name: name.to_string(),
         line,
     };
-    let source = Source {
+    let source = TomlSource {
         name: format!("part {name}"),
         text: preset.text,
         origin: &origin,
     };
-    let mut layer = layer::flatten(&source, &Template::of(Kind::Part))?;
+    let mut layer = layer::flatten(&source, &Template::of(PresetKind::Part))?;
     layer.retain(|(key, _)| key.contains('.'));
     Ok(layer)
 }
 
-fn text_of<'a>(key: &str, entry: &'a Entry) -> Result<&'a str, ConfigError> {
+fn text_of<'a>(key: &str, entry: &'a LayerEntry) -> Result<&'a str, ConfigError> {
     entry.value.as_str().ok_or_else(|| ConfigError::Invalid {
         origin: entry.origin.clone(),
         key: key.to_string(),

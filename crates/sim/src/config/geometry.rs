@@ -7,7 +7,7 @@
 use super::device::{DeviceConfig, SpareDefinition, Timing, pages_of};
 use super::error::ConfigError;
 use super::load::{Checked, Fault, check_durations, check_name};
-use super::presets::Kind;
+use super::presets::PresetKind;
 use flashlore_ftl::map_cache::ENTRY_BYTES;
 use flashlore_ftl::{Level, PoolScope};
 use flashlore_units::{Bytes, Size};
@@ -67,7 +67,7 @@ impl DeviceConfig {
         }
         check_geometry(self)
             .and_then(|()| shape_of(self))
-            .map_err(|fault| fault.unplaced(Kind::Device))
+            .map_err(|fault| fault.unplaced(PresetKind::Device))
     }
 }
 
@@ -139,7 +139,7 @@ fn exported_units(device: &DeviceConfig, units_per_die: u64, dies: u64) -> u64 {
 }
 
 impl Checked for DeviceConfig {
-    const KIND: Kind = Kind::Device;
+    const KIND: PresetKind = PresetKind::Device;
 
     fn check(&self) -> Result<(), Fault> {
         check_name(&self.name)?;
@@ -332,7 +332,7 @@ pub fn auto_device(
     template: &DeviceConfig,
     footprint_units: u64,
 ) -> Result<DeviceConfig, ConfigError> {
-    size_template(template, footprint_units).map_err(|fault| fault.unplaced(Kind::Device))
+    size_template(template, footprint_units).map_err(|fault| fault.unplaced(PresetKind::Device))
 }
 
 fn size_template(template: &DeviceConfig, footprint_units: u64) -> Result<DeviceConfig, Fault> {

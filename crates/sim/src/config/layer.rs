@@ -52,17 +52,17 @@ impl fmt::Display for Origin {
 
 /// A value, where it was given, and the comment behind it.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct LayerEntry {
     pub value: Value,
     pub origin: Origin,
     pub note: String,
 }
 
 /// The keys of one layer, in the order of the text.
-pub(super) type Layer = Vec<(String, Entry)>;
+pub(super) type Layer = Vec<(String, LayerEntry)>;
 
 /// A TOML text and how to name places in it.
-pub(super) struct Source<'a> {
+pub(super) struct TomlSource<'a> {
     /// For messages about the text as a whole.
     pub name: String,
     pub text: &'a str,
@@ -70,7 +70,7 @@ pub(super) struct Source<'a> {
     pub origin: &'a dyn Fn(usize) -> Origin,
 }
 
-impl Source<'_> {
+impl TomlSource<'_> {
     fn origin_at(&self, span: Option<Range<usize>>) -> Origin {
         let start = span.map_or(0, |span| span.start).min(self.text.len());
         (self.origin)(
@@ -93,7 +93,7 @@ impl Source<'_> {
 }
 
 /// The keys of `source` by their full path, each known to `template`.
-pub(super) fn flatten(source: &Source, template: &Template) -> Result<Layer, ConfigError> {
+pub(super) fn flatten(source: &TomlSource, template: &Template) -> Result<Layer, ConfigError> {
     let document = parse(source)?;
     let mut layer = Vec::new();
     walk(source, template, document.as_table(), "", &mut layer)?;
@@ -101,7 +101,7 @@ pub(super) fn flatten(source: &Source, template: &Template) -> Result<Layer, Con
 }
 
 /// The keys of a template's own text, whose values define what is known.
-pub(super) fn flatten_unchecked(source: &Source) -> Result<Layer, ConfigError> {
+pub(super) fn flatten_unchecked(source: &TomlSource) -> Result<Layer, ConfigError> {
     let document = parse(source)?;
     let mut layer = Vec::new();
     let template = Template::accepting_anything();
@@ -109,7 +109,7 @@ pub(super) fn flatten_unchecked(source: &Source) -> Result<Layer, ConfigError> {
     Ok(layer)
 }
 
-fn parse<'a>(source: &Source<'a>) -> Result<Document<&'a str>, ConfigError> {
+fn parse<'a>(source: &TomlSource<'a>) -> Result<Document<&'a str>, ConfigError> {
     Document::parse(source.text).map_err(|error| ConfigError::Syntax {
         name: source.name.clone(),
         message: error.to_string().trim_end().to_string(),
@@ -117,7 +117,7 @@ fn parse<'a>(source: &Source<'a>) -> Result<Document<&'a str>, ConfigError> {
 }
 
 fn walk(
-    source: &Source,
+    source: &TomlSource,
     template: &Template,
     table: &dyn TableLike,
     path: &str,
@@ -145,7 +145,7 @@ fn walk(
                 })?;
                 layer.push((
                     key,
-                    Entry {
+                    LayerEntry {
                         value,
                         origin,
                         note: source.note_after(item.span()),

@@ -11,7 +11,7 @@ use super::error::ConfigError;
 use super::geometry::auto_device;
 use super::host::HostConfig;
 use super::layer::Origin;
-use super::presets::Kind;
+use super::presets::PresetKind;
 use super::rules;
 use super::settings::Settings;
 use super::system::{RatioFrom, Sampling, SystemConfig};
@@ -51,11 +51,12 @@ impl RunConfig {
     /// A value out of range, or a device template.
     pub fn check(&self) -> Result<(), ConfigError> {
         let unplaced = |kind| move |fault: Fault| fault.unplaced(kind);
-        self.device.check().map_err(unplaced(Kind::Device))?;
-        self.system.check().map_err(unplaced(Kind::System))?;
-        self.host.check().map_err(unplaced(Kind::Host))?;
-        self.check_buffer().map_err(unplaced(Kind::System))?;
-        self.check_read_cache().map_err(unplaced(Kind::Device))?;
+        self.device.check().map_err(unplaced(PresetKind::Device))?;
+        self.system.check().map_err(unplaced(PresetKind::System))?;
+        self.host.check().map_err(unplaced(PresetKind::Host))?;
+        self.check_buffer().map_err(unplaced(PresetKind::System))?;
+        self.check_read_cache()
+            .map_err(unplaced(PresetKind::Device))?;
         self.device.shape().map(|_| ())
     }
 
@@ -132,7 +133,7 @@ impl Fault {
     }
 
     /// The fault of a value that no layer gave.
-    pub fn unplaced(self, kind: Kind) -> ConfigError {
+    pub fn unplaced(self, kind: PresetKind) -> ConfigError {
         let key = kind.full_key(self.key);
         ConfigError::Invalid {
             origin: Origin::Value,
@@ -179,7 +180,7 @@ pub(super) fn check_name(name: &str) -> Result<(), Fault> {
 
 /// A kind of configuration that can be loaded.
 pub(super) trait Checked: Serialize + DeserializeOwned {
-    const KIND: Kind;
+    const KIND: PresetKind;
 
     /// Refuses values out of range.
     fn check(&self) -> Result<(), Fault>;
@@ -251,7 +252,7 @@ impl TypeFault {
         self.message.starts_with("missing field")
     }
 
-    fn place(self, kind: Kind, tree: &Tree) -> ConfigError {
+    fn place(self, kind: PresetKind, tree: &Tree) -> ConfigError {
         invalid(kind, tree, &self.key, self.message)
     }
 }
@@ -281,7 +282,7 @@ fn in_words(message: String) -> String {
     }
 }
 
-fn invalid(kind: Kind, tree: &Tree, key: &str, message: String) -> ConfigError {
+fn invalid(kind: PresetKind, tree: &Tree, key: &str, message: String) -> ConfigError {
     let origin = tree
         .get(key)
         .map_or(Origin::Default, |placed| placed.entry.origin.clone());
@@ -293,7 +294,7 @@ fn invalid(kind: Kind, tree: &Tree, key: &str, message: String) -> ConfigError {
 }
 
 impl Checked for SystemConfig {
-    const KIND: Kind = Kind::System;
+    const KIND: PresetKind = PresetKind::System;
 
     fn check(&self) -> Result<(), Fault> {
         check_name(&self.name)?;
@@ -473,7 +474,7 @@ fn check_queue(system: &SystemConfig) -> Result<(), Fault> {
 }
 
 impl Checked for HostConfig {
-    const KIND: Kind = Kind::Host;
+    const KIND: PresetKind = PresetKind::Host;
 
     fn check(&self) -> Result<(), Fault> {
         if self.queue_depth == 0 {

@@ -31,7 +31,7 @@ pub use hash::config_hash;
 pub use host::{HostConfig, HostMode, Load};
 pub use layer::Origin;
 pub use load::{Loaded, RunConfig, load_device, load_host, load_system};
-pub use presets::{Kind, Preset, device_presets, part_presets, system_presets};
+pub use presets::{Preset, PresetKind, device_presets, part_presets, system_presets};
 pub use retention::Retention;
 pub use settings::Settings;
 pub use system::{

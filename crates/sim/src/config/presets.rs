@@ -6,7 +6,7 @@ use super::template::did_you_mean;
 
 /// What a TOML text describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PresetKind {
     /// An SSD.
     Device,
     /// A set of content policies.
@@ -89,7 +89,7 @@ pub fn part_presets() -> &'static [Preset] {
     PARTS
 }
 
-impl Kind {
+impl PresetKind {
     /// The word for it in messages.
     pub(super) fn name(self) -> &'static str {
         match self {

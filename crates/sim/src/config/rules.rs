@@ -14,7 +14,7 @@ use super::device::{BufferPolicy, CacheKey, GcCheck, GcPolicy};
 use super::error::ConfigError;
 use super::host::HostMode;
 use super::layer::Origin;
-use super::presets::Kind;
+use super::presets::PresetKind;
 use super::system::{Base, Form, RatioFrom, Sampling};
 use super::template::Template;
 
@@ -61,15 +61,15 @@ impl Condition {
 }
 
 /// The conditions of a kind. A control stands before the keys that it rules, as what rules it does before it.
-fn conditions(kind: Kind) -> Vec<Condition> {
+fn conditions(kind: PresetKind) -> Vec<Condition> {
     match kind {
-        Kind::Device => device_conditions(),
-        Kind::Host => host_conditions(),
-        Kind::System => [system_conditions(), array_conditions()]
+        PresetKind::Device => device_conditions(),
+        PresetKind::Host => host_conditions(),
+        PresetKind::System => [system_conditions(), array_conditions()]
             .into_iter()
             .flatten()
             .collect(),
-        Kind::Part => vec![],
+        PresetKind::Part => vec![],
     }
 }
 
@@ -223,7 +223,11 @@ fn array_conditions() -> Vec<Condition> {
 }
 
 /// Whether `key` is used, given the other values: what is not is not printed.
-pub(super) fn is_used(kind: Kind, key: &str, value_of: impl Fn(&str) -> Option<Value>) -> bool {
+pub(super) fn is_used(
+    kind: PresetKind,
+    key: &str,
+    value_of: impl Fn(&str) -> Option<Value>,
+) -> bool {
     conditions(kind)
         .iter()
         .filter(|c| c.rules(key))
@@ -239,7 +243,7 @@ pub(super) fn apply(template: &Template, tree: &mut Tree) -> Result<Vec<String>,
             revert_unless_needed(template, tree, key, &condition, &mut unused)?;
         }
     }
-    if template.kind == Kind::Device {
+    if template.kind == PresetKind::Device {
         exclude_in_device(tree)?;
     }
     Ok(unused)
@@ -319,7 +323,14 @@ fn exclude(tree: &mut Tree, a: &str, b: &str, reason: &'static str) -> Result<()
         std::cmp::Ordering::Less => tree.remove(a),
         std::cmp::Ordering::Greater => tree.remove(b),
         std::cmp::Ordering::Equal => {
-            return Err(contradiction(b, second, a, first, reason, Kind::Device));
+            return Err(contradiction(
+                b,
+                second,
+                a,
+                first,
+                reason,
+                PresetKind::Device,
+            ));
         }
     };
     Ok(())
@@ -331,7 +342,7 @@ fn contradiction(
     other: &str,
     other_placed: &Placed,
     reason: &'static str,
-    kind: Kind,
+    kind: PresetKind,
 ) -> ConfigError {
     let value = &other_placed.entry.value;
     ConfigError::Contradiction {
@@ -352,7 +363,7 @@ pub(super) fn require(template: &Template, tree: &Tree) -> Result<(), ConfigErro
         "say what space.over_provisioning is a share of: \"exported\" or \"raw\"";
     const TEMPLATE: &str = "a template computes its raw size from it";
     const SHARE: &str = "space.definition says what it is a share of, and needs it";
-    if template.kind != Kind::Device {
+    if template.kind != PresetKind::Device {
         return Ok(());
     }
     let has = |key: &str| tree.contains_key(key);

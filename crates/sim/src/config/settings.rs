@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::error::ConfigError;
-use super::layer::{Entry, Layer, Origin, value_to_json};
-use super::presets::Kind;
+use super::layer::{Layer, LayerEntry, Origin, value_to_json};
+use super::presets::PresetKind;
 use super::template::{Template, did_you_mean};
 
 /// Parsed `--set` options. Keys are known to exist; their values are checked when they are applied.
@@ -44,7 +44,7 @@ impl Settings {
         };
         let (kind, key) = address(path).ok_or_else(|| unknown(path, &origin))?;
         let key = match (kind, key) {
-            (Kind::Device, "capacity") => "space.capacity",
+            (PresetKind::Device, "capacity") => "space.capacity",
             _ => key,
         };
         Template::of(kind).check_key(key, false, &origin)?;
@@ -54,13 +54,13 @@ impl Settings {
             message,
         })?;
         let layer = match kind {
-            Kind::Device => &mut self.device,
-            Kind::Host => &mut self.host,
-            Kind::System | Kind::Part => &mut self.system,
+            PresetKind::Device => &mut self.device,
+            PresetKind::Host => &mut self.host,
+            PresetKind::System | PresetKind::Part => &mut self.system,
         };
         layer.push((
             key.to_string(),
-            Entry {
+            LayerEntry {
                 value,
                 origin,
                 note: String::new(),
@@ -71,49 +71,49 @@ impl Settings {
 
     /// The keys given, in full.
     pub fn keys(&self) -> Vec<String> {
-        let of = |kind: Kind| {
+        let of = |kind: PresetKind| {
             self.layer(kind)
                 .iter()
                 .map(move |(key, _)| kind.full_key(key))
         };
-        let kinds = [Kind::Device, Kind::System, Kind::Host];
+        let kinds = [PresetKind::Device, PresetKind::System, PresetKind::Host];
         kinds.into_iter().flat_map(of).collect()
     }
 
     /// The options that address `kind`.
-    pub(super) fn layer(&self, kind: Kind) -> &Layer {
+    pub(super) fn layer(&self, kind: PresetKind) -> &Layer {
         match kind {
-            Kind::Device => &self.device,
-            Kind::Host => &self.host,
-            Kind::System | Kind::Part => &self.system,
+            PresetKind::Device => &self.device,
+            PresetKind::Host => &self.host,
+            PresetKind::System | PresetKind::Part => &self.system,
         }
     }
 }
 
 /// What `path` addresses, and the key within it.
-fn address(path: &str) -> Option<(Kind, &str)> {
+fn address(path: &str) -> Option<(PresetKind, &str)> {
     let Some(parts) = path.split_once('.') else {
         // Without a section only a system's own values can be meant, such as its name.
-        let is_system = Template::of(Kind::System).has_key(path);
-        return is_system.then_some((Kind::System, path));
+        let is_system = Template::of(PresetKind::System).has_key(path);
+        return is_system.then_some((PresetKind::System, path));
     };
     match parts {
-        ("device", key) => Some((Kind::Device, key)),
-        ("host", key) => Some((Kind::Host, key)),
-        ("system", key) => Some((Kind::System, key)),
+        ("device", key) => Some((PresetKind::Device, key)),
+        ("host", key) => Some((PresetKind::Host, key)),
+        ("system", key) => Some((PresetKind::System, key)),
         (section, _) => {
             let is_section =
                 |key: &str| key.split_once('.').is_some_and(|(head, _)| head == section);
-            Template::of(Kind::System)
+            Template::of(PresetKind::System)
                 .keys()
                 .any(is_section)
-                .then_some((Kind::System, path))
+                .then_some((PresetKind::System, path))
         }
     }
 }
 
 fn unknown(path: &str, origin: &Origin) -> ConfigError {
-    let keys = [Kind::Device, Kind::System, Kind::Host]
+    let keys = [PresetKind::Device, PresetKind::System, PresetKind::Host]
         .into_iter()
         .flat_map(|kind| {
             let keys = Template::of(kind)

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use super::error::ConfigError;
-use super::layer::{self, Entry, Layer, Origin, Source};
-use super::presets::Kind;
+use super::layer::{self, Layer, LayerEntry, Origin, TomlSource};
+use super::presets::PresetKind;
 
 /// The keys of one kind of configuration.
 pub(super) struct Template {
-    pub kind: Kind,
+    pub kind: PresetKind,
     /// Every key with its value; the empty text where there is no default.
     keys: Layer,
     /// Every path that has keys below it.
@@ -19,16 +19,16 @@ pub(super) struct Template {
 
 impl Template {
     /// The keys of `kind`.
-    pub fn of(kind: Kind) -> Self {
+    pub fn of(kind: PresetKind) -> Self {
         let name = format!("template of {}", kind.name());
-        let source = Source {
+        let source = TomlSource {
             name,
             text: kind.template(),
             origin: &|_| Origin::Default,
         };
         // A bundled text: a test loads every kind.
         let mut keys = layer::flatten_unchecked(&source).expect("bundled template is valid TOML");
-        if matches!(kind, Kind::Part) {
+        if matches!(kind, PresetKind::Part) {
             keys.retain(|(key, _)| PART_KEYS.contains(&key.as_str()));
         }
         let sections = keys.iter().flat_map(|(key, _)| {
@@ -46,7 +46,7 @@ impl Template {
     /// A template to read templates with.
     pub fn accepting_anything() -> Self {
         Self {
-            kind: Kind::Device,
+            kind: PresetKind::Device,
             keys: Vec::new(),
             sections: BTreeSet::new(),
             open: true,
@@ -63,7 +63,7 @@ impl Template {
     }
 
     /// The default of `key`, if it has one.
-    pub fn default_of(&self, key: &str) -> Option<&Entry> {
+    pub fn default_of(&self, key: &str) -> Option<&LayerEntry> {
         self.keys
             .iter()
             .find(|(known, entry)| known == key && entry.value != "")

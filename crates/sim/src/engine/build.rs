@@ -10,7 +10,7 @@ use flashlore_flash::sim::{self, NandSim};
 use flashlore_flash::{Flash, Geometry, Time};
 use flashlore_ftl as ftl;
 use flashlore_ftl::buffer::Policy;
-use flashlore_ftl::map_cache::{CacheOptions, Kind};
+use flashlore_ftl::map_cache::{CacheOptions, EntryKind};
 use flashlore_ftl::policies::delta::heat::HeatOptions;
 use flashlore_ftl::policies::delta::similar::SimilarOptions;
 use flashlore_ftl::policies::delta::viability::{self, ViabilityOptions};
@@ -262,9 +262,11 @@ pub fn lengths<'a>(
 pub fn cache_options(system: &SystemConfig, device: &DeviceConfig) -> Option<CacheOptions> {
     let map = &device.map;
     let kind = match system {
-        _ if system.delta.enabled => Kind::Fused,
-        _ if system.dedup.enabled || system.encodes() || system.history.enabled => Kind::Shared,
-        _ => Kind::Direct,
+        _ if system.delta.enabled => EntryKind::Fused,
+        _ if system.dedup.enabled || system.encodes() || system.history.enabled => {
+            EntryKind::Shared
+        }
+        _ => EntryKind::Direct,
     };
     let entries = match map.cache_bytes {
         Bytes::Unlimited if map.journal_pages.0 == 0 => return None,

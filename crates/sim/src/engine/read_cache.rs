@@ -20,7 +20,7 @@ use crate::results::CacheTraffic;
 const VALUE: u64 = 1 << 32;
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct CachedUnit {
     key: u64,
     /// Whether it has been read.
     here: bool,
@@ -32,7 +32,7 @@ pub struct ReadCache {
     key: CacheKey,
     most: usize,
     found: FxHashMap<u64, u32>,
-    places: Vec<Node<Place>>,
+    places: Vec<Node<CachedUnit>>,
     /// From the page used last.
     order: List,
     counted: CacheTraffic,
@@ -103,7 +103,7 @@ impl ReadCache {
 
     /// The page used longest ago makes room if there is none.
     fn take_place(&mut self, key: u64) {
-        let fresh = Place { key, here: false };
+        let fresh = CachedUnit { key, here: false };
         let place = match self.order.tail() {
             Some(place) if self.places.len() == self.most => {
                 self.order.remove(&mut self.places, place);

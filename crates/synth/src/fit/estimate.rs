@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::cursors::{ByOp, Cursors};
 use super::features::{Feature, Follower, NONE, Seen};
 use super::model::{Epoch, Fit, Following, RequestSizes, rounded};
-use super::run::{Class, Gap, Place, Run, RunCount, Worth};
+use super::run::{Class, Gap, Run, RunCount, RunPlace, Worth};
 
 /// How finely a fit describes the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,15 +182,15 @@ impl Feature {
     }
 }
 
-fn place(of: &[Feature], cursors: &mut Cursors, detail: Detail) -> Place {
+fn place(of: &[Feature], cursors: &mut Cursors, detail: Detail) -> RunPlace {
     let first = &of[0];
     if first.last == NONE {
-        return Place::Fresh;
+        return RunPlace::Fresh;
     }
     let begin = u64::from(first.last);
     let rank = cursors.rank(begin);
     cursors.ended(rank, begin + of.len() as u64);
-    Place::Back {
+    RunPlace::Back {
         gap: Gap::around(first.position - first.last, detail.steps),
         on: rank.is_some(),
         shared: (detail.sharing && first.op == Op::Write).then_some(first.shared),

@@ -9,8 +9,8 @@ use super::cursors::{ByOp, Cursors};
 use super::features::NONE;
 use super::model::{Epoch, Fit};
 use super::order::Order;
-use super::run::{Class, Gap, Place, Run, RunCount, Worth};
-use super::state::State;
+use super::run::{Class, Gap, Run, RunCount, RunPlace, Worth};
+use super::state::FitState;
 use crate::arrivals::Clock;
 use crate::draw::Draw;
 use crate::generate::{BATCH_RECORDS, SynthOptions};
@@ -29,7 +29,7 @@ pub struct FitGenerator {
     classes: BTreeMap<Class, u32>,
     options: SynthOptions,
     order: Order,
-    state: State,
+    state: FitState,
     ends: ByOp,
     copied: Cursors,
     draw: Draw,
@@ -65,7 +65,7 @@ impl FitGenerator {
             classes,
             fit: fit.clone(),
             options: options.clone(),
-            state: State::default(),
+            state: FitState::default(),
             ends: ByOp::default(),
             copied: Cursors::default(),
             draw: Draw::new(options.seed, 0),
@@ -154,7 +154,7 @@ impl FitGenerator {
 
     /// Where a run begins, and which earlier one it takes up.
     fn begin_run(&mut self, run: &Run) -> (Next, Option<usize>) {
-        let Place::Back { gap, on, .. } = run.place else {
+        let RunPlace::Back { gap, on, .. } = run.place else {
             return (Next::Fresh, None);
         };
         let now = self.state.position();
@@ -205,7 +205,7 @@ impl FitGenerator {
         let Some(mut at) = standing else {
             return self.state.footprint();
         };
-        if let Place::Back {
+        if let RunPlace::Back {
             shared: Some(shared),
             ..
         } = run.place

@@ -31,4 +31,4 @@ mod tests;
 pub use estimate::{Detail, Estimator};
 pub use generate::FitGenerator;
 pub use model::{Epoch, Fit, Following, RequestSizes};
-pub use run::{Class, Gap, Place, Run, RunCount, Worth};
+pub use run::{Class, Gap, Run, RunCount, RunPlace, Worth};

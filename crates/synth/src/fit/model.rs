@@ -258,14 +258,14 @@ impl Fit {
 impl Run {
     /// Whether it has a value where there can be none, or none where there must be one.
     fn fault(&self, content: bool) -> bool {
-        use super::run::{Place, Worth};
+        use super::run::{RunPlace, Worth};
         use flashlore_trace::Op;
         let brings = match self.op {
             Op::Write => true,
             Op::Trim => false,
-            _ => self.place == Place::Fresh,
+            _ => self.place == RunPlace::Fresh,
         };
-        let trims_nothing = self.op == Op::Trim && self.place == Place::Fresh;
+        let trims_nothing = self.op == Op::Trim && self.place == RunPlace::Fresh;
         trims_nothing || (self.worth != Worth::Absent) != (brings && content)
     }
 }

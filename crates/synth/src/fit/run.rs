@@ -66,7 +66,7 @@ impl Gap {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum RunPlace {
     /// Pages that were not used before.
     Fresh,
     /// Pages written so long ago.
@@ -102,7 +102,7 @@ pub struct Run {
     pub op: Op,
     /// How many pages, at least 1.
     pub pages: u32,
-    pub place: Place,
+    pub place: RunPlace,
     pub worth: Worth,
 }
 
@@ -125,8 +125,8 @@ const LONG: u32 = 8;
 impl Run {
     pub fn class(&self) -> Class {
         let place = match self.place {
-            Place::Fresh => "fresh".to_owned(),
-            Place::Back { gap, on, shared } => {
+            RunPlace::Fresh => "fresh".to_owned(),
+            RunPlace::Back { gap, on, shared } => {
                 format!("{}:{}{}", back(on), gap.octave(), suffix(shared))
             }
         };
@@ -167,11 +167,11 @@ impl fmt::Display for Gap {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for RunPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Place::Fresh => f.write_str("fresh"),
-            Place::Back { gap, on, shared } => write!(f, "{}:{gap}{}", back(on), suffix(shared)),
+            RunPlace::Fresh => f.write_str("fresh"),
+            RunPlace::Back { gap, on, shared } => write!(f, "{}:{gap}{}", back(on), suffix(shared)),
         }
     }
 }
@@ -221,12 +221,12 @@ impl FromStr for Gap {
     }
 }
 
-impl FromStr for Place {
+impl FromStr for RunPlace {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Place, String> {
+    fn from_str(text: &str) -> Result<RunPlace, String> {
         if text == "fresh" {
-            return Ok(Place::Fresh);
+            return Ok(RunPlace::Fresh);
         }
         let fault = || {
             format!(
@@ -246,7 +246,7 @@ impl FromStr for Place {
             Some((gap, "sole")) => (gap, Some(false)),
             Some(_) => return Err(fault()),
         };
-        Ok(Place::Back {
+        Ok(RunPlace::Back {
             gap: gap.parse()?,
             on,
             shared,
@@ -330,9 +330,9 @@ mod tests {
 
     fn runs() -> impl Strategy<Value = Run> {
         let place = prop_oneof![
-            Just(Place::Fresh),
+            Just(RunPlace::Fresh),
             (gaps(), any::<bool>(), any::<Option<bool>>())
-                .prop_map(|(gap, on, shared)| Place::Back { gap, on, shared }),
+                .prop_map(|(gap, on, shared)| RunPlace::Back { gap, on, shared }),
         ];
         let worth = prop_oneof![
             Just(Worth::Absent),

@@ -9,7 +9,7 @@ use crate::recency::{NOWHERE, Recency};
 
 /// What the pages hold, and since when.
 #[derive(Debug, Clone, Default)]
-pub(super) struct State {
+pub(super) struct FitState {
     pages: Vec<Page>,
     values: Vec<Value>,
     by_page: Recency,
@@ -17,7 +17,7 @@ pub(super) struct State {
     dead: Recency,
 }
 
-impl State {
+impl FitState {
     /// Uses so far: the position of the next.
     pub(super) fn position(&self) -> u32 {
         self.by_page.uses()
@@ -56,7 +56,7 @@ impl State {
         Some((at, self.live.thing(at)))
     }
 
-    /// The page that stands at a position of [`State::standing`].
+    /// The page that stands at a position of [`FitState::standing`].
     pub(super) fn page_at(&self, position: u32) -> u32 {
         self.by_page.thing(position)
     }

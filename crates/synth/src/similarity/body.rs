@@ -2,7 +2,7 @@
 
 use super::hash::{self, Purpose};
 use super::model::{Records, Similarity};
-use super::recipe::{Kind, Recipe};
+use super::recipe::{PageKind, Recipe};
 use crate::draw::Draw;
 
 /// Words of the vocabulary that all text of a workload shares.
@@ -19,11 +19,11 @@ const OWN_OF_RECORD: usize = 16;
 pub(crate) fn fill(model: &Similarity, seed: u64, recipe: &Recipe, body: &mut [u8]) {
     let mut draw = hash::draw(seed, Purpose::Body, recipe.origin(), 0);
     match recipe.kind {
-        Kind::Record => records(&model.records, &mut draw, body),
-        Kind::Log => lines(seed, &mut draw, body),
-        Kind::Text => words(seed, &mut draw, body),
-        Kind::Zero => {}
-        Kind::Padded | Kind::Random => hash::fill(&mut draw, body),
+        PageKind::Record => records(&model.records, &mut draw, body),
+        PageKind::Log => lines(seed, &mut draw, body),
+        PageKind::Text => words(seed, &mut draw, body),
+        PageKind::Zero => {}
+        PageKind::Padded | PageKind::Random => hash::fill(&mut draw, body),
     }
 }
 

@@ -9,7 +9,7 @@
 use flashlore_trace::pages::PAGE_BYTES;
 
 use super::model::Similarity;
-use super::recipe::{Kind, Recipe, Relation};
+use super::recipe::{PageKind, Recipe, Relation};
 use super::{body, changes, hash};
 
 /// Bytes of the stamp.
@@ -31,7 +31,7 @@ pub fn materialise(model: &Similarity, seed: u64, recipe: &Recipe, page: &mut [u
     if recipe.relation() == Relation::Associate {
         changes::vary(&model.changes, seed, recipe.family, bytes);
     }
-    if recipe.kind == Kind::Record {
+    if recipe.kind == PageKind::Record {
         changes::update(&model.records, seed, recipe, bytes);
     }
     bytes[used..].fill(0);
@@ -41,13 +41,13 @@ pub fn materialise(model: &Similarity, seed: u64, recipe: &Recipe, page: &mut [u
 /// Bytes of the body that are not zeros behind.
 fn used_bytes(model: &Similarity, seed: u64, recipe: &Recipe) -> usize {
     match recipe.kind {
-        Kind::Log => changes::log_bytes(&model.log, seed, recipe),
-        Kind::Padded => {
+        PageKind::Log => changes::log_bytes(&model.log, seed, recipe),
+        PageKind::Padded => {
             let unit = hash::unit(seed, hash::Purpose::Length, recipe.origin(), 0);
             1 + (unit * (2.0 * model.padded.head - 1.0)).round() as usize
         }
-        Kind::Zero => 0,
-        Kind::Record | Kind::Text | Kind::Random => BODY_BYTES,
+        PageKind::Zero => 0,
+        PageKind::Record | PageKind::Text | PageKind::Random => BODY_BYTES,
     }
 }
 

@@ -19,5 +19,5 @@ pub mod recipes;
 
 pub use materialise::materialise;
 pub use model::Similarity;
-pub use recipe::{Kind, Recipe, Relation};
+pub use recipe::{PageKind, Recipe, Relation};
 pub use recipes::{Recipes, image_pages, recipes, write_pages};

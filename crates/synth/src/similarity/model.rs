@@ -7,7 +7,7 @@ use flashlore_trace::pages::PAGE_BYTES;
 use serde::{Deserialize, Serialize};
 
 use super::materialise::BODY_BYTES;
-use super::recipe::Kind;
+use super::recipe::PageKind;
 use crate::feasible::{Fault, at_least, share};
 
 /// What the bytes of a workload's pages have in common.
@@ -137,21 +137,21 @@ pub struct Images {
 }
 
 impl Kinds {
-    fn shares(&self) -> [(Kind, &'static str, f64); 6] {
+    fn shares(&self) -> [(PageKind, &'static str, f64); 6] {
         [
-            (Kind::Record, "similarity.kinds.record", self.record),
-            (Kind::Log, "similarity.kinds.log", self.log),
-            (Kind::Text, "similarity.kinds.text", self.text),
-            (Kind::Zero, "similarity.kinds.zero", self.zero),
-            (Kind::Padded, "similarity.kinds.padded", self.padded),
-            (Kind::Random, "similarity.kinds.random", self.random),
+            (PageKind::Record, "similarity.kinds.record", self.record),
+            (PageKind::Log, "similarity.kinds.log", self.log),
+            (PageKind::Text, "similarity.kinds.text", self.text),
+            (PageKind::Zero, "similarity.kinds.zero", self.zero),
+            (PageKind::Padded, "similarity.kinds.padded", self.padded),
+            (PageKind::Random, "similarity.kinds.random", self.random),
         ]
     }
 
     /// The kind at `at`, a number in [0, 1), when all kinds are laid side by side.
-    pub(crate) fn at(&self, at: f64) -> Kind {
+    pub(crate) fn at(&self, at: f64) -> PageKind {
         let mut end = 0.0;
-        let mut last = Kind::Random;
+        let mut last = PageKind::Random;
         for (kind, _, share) in self.shares() {
             end += share;
             if at < end {

@@ -6,7 +6,7 @@ pub const NO_CLUSTER: u32 = u32::MAX;
 /// What tells the bytes of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Recipe {
-    pub kind: Kind,
+    pub kind: PageKind,
     /// The family of the reference that the page resembles, or [`NO_CLUSTER`]. A reference is of its
     /// own cluster.
     pub cluster: u32,
@@ -18,7 +18,7 @@ pub struct Recipe {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum PageKind {
     /// Records that are updated where they stand: a page of a database.
     Record,
     /// Lines that are appended until the page is full.
@@ -47,7 +47,7 @@ pub enum Relation {
 impl Recipe {
     /// The page of 4,096 zeros.
     pub const ZERO: Recipe = Recipe {
-        kind: Kind::Zero,
+        kind: PageKind::Zero,
         cluster: NO_CLUSTER,
         family: u32::MAX,
         version: 0,
@@ -70,9 +70,9 @@ impl Recipe {
     }
 }
 
-impl Kind {
+impl PageKind {
     /// Whether a page of this kind keeps most of its bytes when it is written again.
     pub fn in_place(self) -> bool {
-        matches!(self, Kind::Record | Kind::Log)
+        matches!(self, PageKind::Record | PageKind::Log)
     }
 }

@@ -15,7 +15,7 @@ use super::changes;
 use super::hash::{self, Purpose};
 use super::materialise::{BODY_BYTES, materialise};
 use super::model::Similarity;
-use super::recipe::{Kind, NO_CLUSTER, Recipe};
+use super::recipe::{NO_CLUSTER, PageKind, Recipe};
 use crate::generate::{Generator, SynthOptions};
 use crate::profile::Profile;
 
@@ -33,16 +33,16 @@ pub struct Recipes {
     /// Families that the workload began.
     families: u32,
     zero_exists: bool,
-    entries: Vec<Entry>,
+    entries: Vec<RecipeEntry>,
 }
 
 /// A recipe, and whether the family went on.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct RecipeEntry {
     cluster: u32,
     family: u32,
     version: u16,
-    kind: Kind,
+    kind: PageKind,
     continued: bool,
 }
 
@@ -74,7 +74,7 @@ impl Recipes {
     }
 
     pub fn get(&self, value: u32) -> Option<Recipe> {
-        self.entries.get(value as usize).map(Entry::recipe)
+        self.entries.get(value as usize).map(RecipeEntry::recipe)
     }
 
     /// A page that held `before` was read or written and holds `value`. Values appear in the order of
@@ -88,13 +88,13 @@ impl Recipes {
             _ => self.device(page),
         };
         let recipe = match (recipe.kind, self.zero_exists) {
-            (Kind::Zero, false) => {
+            (PageKind::Zero, false) => {
                 self.zero_exists = true;
                 Recipe::ZERO
             }
             _ => recipe,
         };
-        self.entries.push(Entry::new(&recipe));
+        self.entries.push(RecipeEntry::new(&recipe));
     }
 
     /// A new value on a page.
@@ -116,7 +116,7 @@ impl Recipes {
     /// The next version, if the page is written in place and has room.
     fn next_version(&self, recipe: &Recipe) -> Option<Recipe> {
         let full = || changes::log_bytes(&self.model.log, self.seed, recipe) == BODY_BYTES;
-        if !recipe.kind.in_place() || recipe.kind == Kind::Log && full() {
+        if !recipe.kind.in_place() || recipe.kind == PageKind::Log && full() {
             return None;
         }
         Some(Recipe {
@@ -198,9 +198,9 @@ impl PageSource for Recipes {
     }
 }
 
-impl Entry {
-    fn new(recipe: &Recipe) -> Entry {
-        Entry {
+impl RecipeEntry {
+    fn new(recipe: &Recipe) -> RecipeEntry {
+        RecipeEntry {
             cluster: recipe.cluster,
             family: recipe.family,
             version: recipe.version,
@@ -219,7 +219,7 @@ impl Entry {
     }
 }
 
-/// The recipes of all values of a workload, by their numbers in the trace that [`crate::Source`] makes
+/// The recipes of all values of a workload, by their numbers in the trace that [`crate::ProfileSource`] makes
 /// of the same profile and options; absent when the profile has no `[similarity]`. Makes the whole
 /// workload once.
 pub fn recipes(profile: &Profile, options: &SynthOptions) -> Option<Recipes> {
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_value_takes_12_bytes() {
-        assert_eq!(size_of::<Entry>(), 12);
+        assert_eq!(size_of::<RecipeEntry>(), 12);
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Action {
     pub(crate) fn choose(head: &[u8]) -> Action {
         let mut found = [false; Action::ALL.len()];
         for line in head.split(|&byte| byte == b'\n') {
-            if let Ok(event) = Event::parse(line) {
+            if let Ok(event) = BlkEvent::parse(line) {
                 let known = Action::ALL.iter().position(|a| a.letter() == event.action);
                 known.into_iter().for_each(|at| found[at] = true);
             }
@@ -69,15 +69,15 @@ impl Action {
 }
 
 /// What every event begins with, and the rest of its line.
-struct Event<'a> {
+struct BlkEvent<'a> {
     device: u32,
     time_ns: u64,
     action: &'a [u8],
     rest: Cursor<'a>,
 }
 
-impl<'a> Event<'a> {
-    fn parse(line: &'a [u8]) -> Result<Event<'a>, Fault> {
+impl<'a> BlkEvent<'a> {
+    fn parse(line: &'a [u8]) -> Result<BlkEvent<'a>, Fault> {
         let mut fields = Cursor::new(line);
         let device = fields.word();
         let comma = device
@@ -95,7 +95,7 @@ impl<'a> Event<'a> {
         if action.is_empty() || action.len() > 2 || !action.iter().all(u8::is_ascii_alphabetic) {
             return Err(Fault::bytes("action", action, "one or two letters"));
         }
-        Ok(Event {
+        Ok(BlkEvent {
             device,
             time_ns,
             action,
@@ -142,7 +142,7 @@ impl Parse for Parser {
         if self.in_summary || line.starts_with(PREAMBLE) {
             return Ok(Line::Frame);
         }
-        let event = Event::parse(line)?;
+        let event = BlkEvent::parse(line)?;
         if event.action != self.action.letter() {
             return Ok(Line::PassedOver);
         }

@@ -10,7 +10,7 @@ use memchr::{memchr, memmem, memrchr};
 
 use super::Input;
 use super::records::FixedRecords;
-use crate::error::{Error, Fault, Place, Result};
+use crate::error::{Error, Fault, RecordPlace, Result};
 
 /// How much is decompressed before the format is decided, and the longest line, in bytes.
 const HEAD_BYTES: usize = 64 * 1024;
@@ -160,7 +160,7 @@ impl Lines {
     fn too_long(&self) -> Error {
         Error::Malformed {
             path: self.input.path().to_owned(),
-            place: Place::Line(self.line + 1),
+            place: RecordPlace::Line(self.line + 1),
             fault: Fault::bytes(
                 "the line",
                 &self.buffer[self.start..self.end],

@@ -1,7 +1,7 @@
 //! The pieces a format takes an input apart into: lines of text, or binary records of one size.
 
 use super::{Input, Lines};
-use crate::error::{Place, Result};
+use crate::error::{RecordPlace, Result};
 
 pub(crate) enum Pieces {
     Lines(Lines),
@@ -19,10 +19,10 @@ impl Pieces {
     }
 
     /// Where the piece returned last stands.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> RecordPlace {
         match self {
-            Pieces::Lines(lines) => Place::Line(lines.line_number()),
-            Pieces::Records(records) => Place::Record(records.record),
+            Pieces::Lines(lines) => RecordPlace::Line(lines.line_number()),
+            Pieces::Records(records) => RecordPlace::Record(records.record),
         }
     }
 

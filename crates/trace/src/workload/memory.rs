@@ -10,7 +10,7 @@ use super::options::WorkloadOptions;
 use super::pass::Pass;
 use super::request::{Request, RequestBlock, RequestSource};
 use super::summary::Summary;
-use super::translate::{Step, Translator};
+use super::translate::{Translator, UnitStep};
 use crate::error::Result;
 use crate::reader::TraceReader;
 
@@ -106,7 +106,7 @@ struct Builder {
 }
 
 impl Builder {
-    fn push(&mut self, slot: u32, time_ns: u64, step: &Step, translator: &Translator) {
+    fn push(&mut self, slot: u32, time_ns: u64, step: &UnitStep, translator: &Translator) {
         self.open.push(time_ns, step, translator);
         let region = self.region(slot, step.unit >> 32);
         self.request_regions.push(region);

@@ -6,7 +6,7 @@ use super::layout::Layout;
 use super::options::WorkloadOptions;
 use super::scan::{Scan, Scanned};
 use super::summary::{DeviceSummary, InputSummary, Summary};
-use super::translate::{Step, Translator};
+use super::translate::{Translator, UnitStep};
 use crate::error::{Error, Result};
 use crate::record::Record;
 
@@ -27,7 +27,7 @@ impl Pass {
         })
     }
 
-    pub(crate) fn step(&mut self, slot: u32, record: &Record<'_>) -> Result<Option<Step>> {
+    pub(crate) fn step(&mut self, slot: u32, record: &Record<'_>) -> Result<Option<UnitStep>> {
         let step = self.translator.step(slot, record)?;
         if let Some(step) = &step {
             self.scan.observe(slot, step, &self.translator, record);

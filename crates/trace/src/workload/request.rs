@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::record::{NO_CONTENT, Op};
 use crate::workload::Summary;
-use crate::workload::translate::{Step, Translator};
+use crate::workload::translate::{Translator, UnitStep};
 
 /// The most mapping units a workload may span: LPNs stay below it.
 pub const MAX_UNITS: u64 = u32::MAX as u64 - 1;
@@ -79,7 +79,7 @@ impl RequestBlock {
     }
 
     /// Appends the request of the translator's last step, not yet placed, with its values.
-    pub(crate) fn push(&mut self, time_ns: u64, step: &Step, translator: &Translator) {
+    pub(crate) fn push(&mut self, time_ns: u64, step: &UnitStep, translator: &Translator) {
         let first_value = match step.has_content {
             true => self.values.len() as u32,
             false => NO_CONTENT,

@@ -6,7 +6,7 @@
 use super::current::NO_VALUE;
 use super::layout::{DeviceExtent, Layout};
 use super::summary::{ContentCounts, OpCounts, PrefillRun};
-use super::translate::{Step, Translator};
+use super::translate::{Translator, UnitStep};
 use super::units::{UnitSet, masks};
 use crate::error::Result;
 use crate::record::{NO_CONTENT, Op, Record};
@@ -60,7 +60,7 @@ impl Scan {
     pub(crate) fn observe(
         &mut self,
         slot: u32,
-        step: &Step,
+        step: &UnitStep,
         translator: &Translator,
         record: &Record<'_>,
     ) {
@@ -110,7 +110,7 @@ impl Scan {
     }
 
     /// Notes the units of a read that no operation has touched before.
-    fn first_reads(&mut self, slot: u32, step: &Step, translator: &Translator) {
+    fn first_reads(&mut self, slot: u32, step: &UnitStep, translator: &Translator) {
         let device = &mut self.devices[slot as usize];
         for (word, mask) in masks(step.unit, step.unit + u64::from(step.units)) {
             let mut missing = mask & !device.touched.word(word);

@@ -21,7 +21,7 @@ use crate::record::{Op, Record, UNIT_BYTES};
 
 /// What a record does to the units of its device.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Step {
+pub(crate) struct UnitStep {
     pub(crate) op: Op,
     /// First unit within the device.
     pub(crate) unit: u64,
@@ -32,10 +32,10 @@ pub(crate) struct Step {
     pub(crate) has_content: bool,
 }
 
-impl Step {
+impl UnitStep {
     /// A step over whole units without content.
-    fn bare(op: Op, unit: u64, units: u32) -> Step {
-        Step {
+    fn bare(op: Op, unit: u64, units: u32) -> UnitStep {
+        UnitStep {
             op,
             unit,
             units,
@@ -143,18 +143,18 @@ impl Translator {
     ///
     /// # Errors
     /// When a trim covers more units than a workload may have.
-    pub(crate) fn step(&mut self, slot: u32, record: &Record<'_>) -> Result<Option<Step>> {
+    pub(crate) fn step(&mut self, slot: u32, record: &Record<'_>) -> Result<Option<UnitStep>> {
         self.values.clear();
         self.old.clear();
         self.delta_ratios.clear();
         match record.op {
-            Op::Flush => Ok(Some(Step::bare(Op::Flush, 0, 0))),
+            Op::Flush => Ok(Some(UnitStep::bare(Op::Flush, 0, 0))),
             Op::Trim => self.trim(slot, record),
             Op::Read | Op::Write => Ok(Some(self.transfer(slot, record))),
         }
     }
 
-    fn trim(&mut self, slot: u32, record: &Record<'_>) -> Result<Option<Step>> {
+    fn trim(&mut self, slot: u32, record: &Record<'_>) -> Result<Option<UnitStep>> {
         let end = record.offset + record.length;
         let (outer_from, outer_to) = (record.offset / UNIT_BYTES, end.div_ceil(UNIT_BYTES));
         let (from, to) = (record.offset.div_ceil(UNIT_BYTES), end / UNIT_BYTES);
@@ -170,10 +170,10 @@ impl Translator {
             )));
         }
         self.current.forget(slot, from, to);
-        Ok(Some(Step::bare(Op::Trim, from, units as u32)))
+        Ok(Some(UnitStep::bare(Op::Trim, from, units as u32)))
     }
 
-    fn transfer(&mut self, slot: u32, record: &Record<'_>) -> Step {
+    fn transfer(&mut self, slot: u32, record: &Record<'_>) -> UnitStep {
         let end = record.offset + record.length;
         let (from, to) = (record.offset / UNIT_BYTES, end.div_ceil(UNIT_BYTES));
         let has_content = match self.overlay {
@@ -194,7 +194,7 @@ impl Translator {
             }
             None => {}
         }
-        Step {
+        UnitStep {
             op: record.op,
             unit: from,
             units: (to - from) as u32,

@@ -21,7 +21,7 @@ use super::commit::Commit;
 use super::device::{
     About, BlockDevice, CHANGED, COMPRESSED, DELTA, DiskError, HOLE, SHARED, UNIQUE,
 };
-use super::lock::{Held, Locked};
+use super::lock::{HeldStore, Locked};
 use super::maintenance::Wake;
 use super::range::{
     Pages, Part, batches, check_range, in_batches, read_by_pages, tell, write_by_pages,
@@ -124,19 +124,19 @@ impl Disk {
     }
 
     /// The volume, while nobody else changes it or looks at it.
-    pub(crate) fn hold(&self) -> Result<Held<'_, Volume>, DiskError> {
+    pub(crate) fn hold(&self) -> Result<HeldStore<'_, Volume>, DiskError> {
         self.volume.hold()
     }
 
     /// The volume, to look something up: waits for no change but the one under way.
-    pub(crate) fn look(&self) -> Result<Held<'_, Volume>, DiskError> {
+    pub(crate) fn look(&self) -> Result<HeldStore<'_, Volume>, DiskError> {
         self.volume.look()
     }
 
     /// The volume, to write to it. Where the next block can be written only after a flush, that comes first, while
     /// others may use the volume. Before it comes to that all writes take a little longer, instead of a few as long
     /// as the flush.
-    fn hold_to_write(&self) -> Result<Held<'_, Volume>, DiskError> {
+    fn hold_to_write(&self) -> Result<HeldStore<'_, Volume>, DiskError> {
         let mut held = self.hold()?;
         let pressure = held.get()?.write_pressure();
         if pressure > 0.0 && self.wake.is_heard() {

@@ -16,7 +16,7 @@ use super::device::DiskError;
 
 /// A store for one thread at a time.
 pub struct Locked<S> {
-    /// Held by the one that changes the store or is the next to do so.
+    /// HeldStore by the one that changes the store or is the next to do so.
     queue: Mutex<()>,
     /// Nothing once it is closed.
     store: Mutex<Option<S>>,
@@ -24,7 +24,7 @@ pub struct Locked<S> {
 }
 
 /// The store, while nobody else has it.
-pub struct Held<'a, S> {
+pub struct HeldStore<'a, S> {
     // Released in this order.
     store: MutexGuard<'a, Option<S>>,
     _turn: Option<MutexGuard<'a, ()>>,
@@ -45,7 +45,7 @@ impl<S> Locked<S> {
     ///
     /// # Errors
     /// Somebody panicked who held it.
-    pub fn hold(&self) -> Result<Held<'_, S>, DiskError> {
+    pub fn hold(&self) -> Result<HeldStore<'_, S>, DiskError> {
         let turn = self.queue.lock();
         self.take(Some(turn))
     }
@@ -54,12 +54,12 @@ impl<S> Locked<S> {
     ///
     /// # Errors
     /// As above.
-    pub fn look(&self) -> Result<Held<'_, S>, DiskError> {
+    pub fn look(&self) -> Result<HeldStore<'_, S>, DiskError> {
         self.take(None)
     }
 
-    fn take<'a>(&'a self, turn: Option<MutexGuard<'a, ()>>) -> Result<Held<'a, S>, DiskError> {
-        let held = Held {
+    fn take<'a>(&'a self, turn: Option<MutexGuard<'a, ()>>) -> Result<HeldStore<'a, S>, DiskError> {
+        let held = HeldStore {
             store: self.store.lock(),
             _turn: turn,
             broken: &self.broken,
@@ -77,7 +77,7 @@ impl<S> Locked<S> {
     }
 }
 
-impl<S> Held<'_, S> {
+impl<S> HeldStore<'_, S> {
     /// The store.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl<S> Held<'_, S> {
     }
 }
 
-impl<S> Drop for Held<'_, S> {
+impl<S> Drop for HeldStore<'_, S> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.broken.store(true, Ordering::Relaxed);

@@ -28,7 +28,7 @@ const FEW_DIRTY: u32 = 32;
 const DISCARDED_AT_ONCE: usize = 4;
 
 #[derive(Debug, Default)]
-struct State {
+struct WakeState {
     chores: Chores,
     stopped: bool,
 }
@@ -36,7 +36,7 @@ struct State {
 /// Tells the thread that there is something to do.
 #[derive(Debug, Default)]
 pub(super) struct Wake {
-    state: Mutex<State>,
+    state: Mutex<WakeState>,
     changed: Condvar,
     /// Changes so far.
     changes: AtomicU64,
@@ -45,7 +45,7 @@ pub(super) struct Wake {
 }
 
 impl Wake {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WakeState> {
         self.state.lock()
     }
 

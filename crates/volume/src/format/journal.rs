@@ -114,7 +114,7 @@ pub enum Change {
 
 /// One record of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
+pub enum JournalEntry {
     /// Something changed.
     Event {
         /// Sequence number of the event.
@@ -228,10 +228,10 @@ impl Change {
     }
 }
 
-impl Entry {
+impl JournalEntry {
     fn encode(self, out: &mut Writer<'_>) {
         let (kind, stream, a, b, c, stamp) = match self {
-            Entry::Event {
+            JournalEntry::Event {
                 sequence,
                 stamp,
                 change,
@@ -239,19 +239,19 @@ impl Entry {
                 let (kind, a, c) = change.fields();
                 (kind, 0, a, sequence, c, stamp)
             }
-            Entry::Open {
+            JournalEntry::Open {
                 block,
                 stream,
                 generation,
                 erases,
             } => (3, stream as u8, block, generation, u64::from(erases), 0),
-            Entry::Dead {
+            JournalEntry::Dead {
                 lpn,
                 write_seq,
                 stamp,
             } => (4, 0, lpn.0, write_seq, 0, stamp),
-            Entry::Window { oldest } => (9, 0, 0, oldest, 0, 0),
-            Entry::Part {
+            JournalEntry::Window { oldest } => (9, 0, 0, oldest, 0, 0),
+            JournalEntry::Part {
                 sequence,
                 number,
                 bytes,
@@ -265,35 +265,35 @@ impl Entry {
         out.u64(b).u64(c).u64(stamp);
     }
 
-    fn decode(bytes: &[u8]) -> Option<Entry> {
+    fn decode(bytes: &[u8]) -> Option<JournalEntry> {
         let mut fields = Reader::new(bytes);
         let (kind, stream) = (fields.u8(), fields.u8());
         fields.u16();
         let (a, b, c) = (fields.u32(), fields.u64(), fields.u64());
         let stamp = fields.u64();
         Some(match kind {
-            3 => Entry::Open {
+            3 => JournalEntry::Open {
                 block: a,
                 stream: stream_of(stream)?,
                 generation: b,
                 erases: u32::try_from(c).ok()?,
             },
-            4 => Entry::Dead {
+            4 => JournalEntry::Dead {
                 lpn: Lpn(a),
                 write_seq: b,
                 stamp,
             },
-            9 => Entry::Window { oldest: b },
+            9 => JournalEntry::Window { oldest: b },
             10 => {
                 let mut bytes = [0; PART_BYTES];
                 Writer::new(&mut bytes).u64(c).u64(stamp);
-                Entry::Part {
+                JournalEntry::Part {
                     sequence: b,
                     number: stream,
                     bytes,
                 }
             }
-            kind => Entry::Event {
+            kind => JournalEntry::Event {
                 sequence: b,
                 stamp,
                 change: Change::of(kind, a, c)?,
@@ -321,7 +321,7 @@ pub struct Batch {
     /// The last event before that epoch that counts, as the superblock has it too; 0 if it was not noted.
     pub after: u64,
     /// Its records.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JournalEntry>,
     /// Encoded values that waited in RAM.
     pub values: Vec<JournalValue>,
 }
@@ -412,9 +412,9 @@ impl Batch {
             return None;
         }
         let (records, values) = records.split_at(length);
-        let entries: Option<Vec<Entry>> = records
+        let entries: Option<Vec<JournalEntry>> = records
             .chunks_exact(ENTRY_BYTES)
-            .map(Entry::decode)
+            .map(JournalEntry::decode)
             .collect();
         let batch = Batch {
             segment,

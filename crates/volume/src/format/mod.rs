@@ -17,9 +17,9 @@ pub mod tables;
 mod tests;
 
 pub use areas::{Areas, AreasError};
-pub use journal::{Batch, Change, Entry};
+pub use journal::{Batch, Change, JournalEntry};
 pub use notes::{ClockNote, Note, NoteKind, PurgeNote};
-pub use record::{Kind, PlacedRecord, Record, Slot};
+pub use record::{PlacedRecord, Record, Slot, UnitKind};
 pub use root::{HistoryRoot, Root};
 pub use superblock::{Encoding, EpochStart, HistoryIdentity, Identity, Policy, Superblock};
 pub use tables::Table;

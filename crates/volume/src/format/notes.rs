@@ -1,7 +1,7 @@
 //! Notes: what a volume says about its past in words. Names of snapshots, marks, purges, and the clock.
 //!
 //! A note is a row of the table of notes. What it needs beyond its fixed fields is its *payload*, which in the journal
-//! stands in records of its own ([`super::Entry::Part`]).
+//! stands in records of its own ([`super::JournalEntry::Part`]).
 //!
 //! | offset | bytes | field of a row |
 //! |---:|---:|---|

@@ -23,7 +23,7 @@ pub const RECORD_BYTES: usize = 64;
 
 /// Whether the data of a unit are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum UnitKind {
     /// They are.
     Data,
     /// They could not be read when the unit was copied: reads fail.
@@ -36,7 +36,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
     /// Whether the data are there.
-    pub kind: Kind,
+    pub kind: UnitKind,
     /// The address the content was first written to.
     pub lpn: Lpn,
     /// Sequence number of that write.
@@ -74,9 +74,9 @@ impl PlacedRecord {
     pub fn encode(&self, key: &VolumeKey, ppn: Ppn) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
         let kind = match self.record.kind {
-            Kind::Data => 1,
-            Kind::Lost => 2,
-            Kind::Packed => 3,
+            UnitKind::Data => 1,
+            UnitKind::Lost => 2,
+            UnitKind::Packed => 3,
         };
         Writer::new(&mut bytes)
             .u8(kind)
@@ -102,9 +102,9 @@ impl Slot {
         }
         let mut fields = Reader::new(bytes);
         let kind = match fields.u8() {
-            1 => Kind::Data,
-            2 => Kind::Lost,
-            3 => Kind::Packed,
+            1 => UnitKind::Data,
+            2 => UnitKind::Lost,
+            3 => UnitKind::Packed,
             _ => return Slot::Broken,
         };
         fields.take::<3>();

@@ -5,10 +5,10 @@ use flashlore_flash::{Lpn, PageId, Ppn, Stream};
 use proptest::prelude::*;
 
 use super::cursor::{Reader, Writer};
-use super::journal::{Batch, Change, Entry, JournalValue};
+use super::journal::{Batch, Change, JournalEntry, JournalValue};
 use super::notes::NOTE_BYTES;
 use super::packed::{self, Head};
-use super::record::{Kind, PlacedRecord, RECORD_BYTES, Record, Slot};
+use super::record::{PlacedRecord, RECORD_BYTES, Record, Slot, UnitKind};
 use super::root::{FIXED_BYTES, HistoryRoot, Root};
 use super::superblock::{
     Encoding, EpochStart, HistoryIdentity, Identity, MOST_EPOCHS, Policy, SUPERBLOCK_BYTES,
@@ -69,7 +69,7 @@ fn epochs() -> impl Strategy<Value = Vec<EpochStart>> {
     prop::collection::vec(start, 0..=MOST_EPOCHS)
 }
 
-fn entry() -> impl Strategy<Value = Entry> {
+fn entry() -> impl Strategy<Value = JournalEntry> {
     let stream = prop_oneof![Just(Stream::Host), Just(Stream::Gc), Just(Stream::Wear)];
     let change = any::<(u8, u32, u64, u32)>().prop_map(|(kind, lpn, number, end)| match kind % 8 {
         0 => Change::Share {
@@ -95,24 +95,24 @@ fn entry() -> impl Strategy<Value = Entry> {
         },
     });
     prop_oneof![
-        (any::<(u64, u64)>(), change).prop_map(|((sequence, stamp), change)| Entry::Event {
+        (any::<(u64, u64)>(), change).prop_map(|((sequence, stamp), change)| JournalEntry::Event {
             sequence,
             stamp,
             change,
         }),
-        any::<(u32, u64, u64)>().prop_map(|(lpn, write_seq, stamp)| Entry::Dead {
+        any::<(u32, u64, u64)>().prop_map(|(lpn, write_seq, stamp)| JournalEntry::Dead {
             lpn: Lpn(lpn),
             write_seq,
             stamp
         }),
-        any::<u64>().prop_map(|oldest| Entry::Window { oldest }),
-        any::<(u64, u8, [u8; 16])>().prop_map(|(sequence, number, bytes)| Entry::Part {
+        any::<u64>().prop_map(|oldest| JournalEntry::Window { oldest }),
+        any::<(u64, u8, [u8; 16])>().prop_map(|(sequence, number, bytes)| JournalEntry::Part {
             sequence,
             number,
             bytes,
         }),
         (any::<(u32, u64, u32)>(), stream).prop_map(|((block, generation, erases), stream)| {
-            Entry::Open {
+            JournalEntry::Open {
                 block,
                 stream,
                 generation,
@@ -190,7 +190,7 @@ fn batch() -> impl Strategy<Value = Batch> {
 }
 
 fn placed() -> impl Strategy<Value = PlacedRecord> {
-    let kind = prop_oneof![Just(Kind::Data), Just(Kind::Lost)];
+    let kind = prop_oneof![Just(UnitKind::Data), Just(UnitKind::Lost)];
     let numbers = any::<(u32, u64, u64, u128, u64, u32)>();
     (kind, numbers).prop_map(
         |(kind, (lpn, write_seq, stamp, digest, generation, epoch))| PlacedRecord {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use flashlore_flash::{PageId, Ppn};
 use flashlore_medium::{MemoryMedium, SECTOR};
 use flashlore_volume::format::record::{RECORD_BYTES, Record, Slot};
-use flashlore_volume::format::{Areas, Entry};
+use flashlore_volume::format::{Areas, JournalEntry};
 use flashlore_volume::load;
 
 use crate::crash::draw::Draw;
@@ -93,7 +93,7 @@ pub fn moved(image: &[u8]) -> Vec<usize> {
     let id = &loaded.superblock.identity;
     let opened: BTreeMap<u32, u64> = load::entries(&loaded.tail)
         .filter_map(|entry| match entry {
-            Entry::Open {
+            JournalEntry::Open {
                 block, generation, ..
             } => Some((block, generation)),
             _ => None,

@@ -6,7 +6,7 @@ use flashlore_content::VolumeKey;
 use flashlore_medium::{Medium, MemoryMedium};
 use flashlore_volume::format::mark::MARK_BYTES;
 use flashlore_volume::format::tables::{NO_SLOT, TABLE_PAGE_BYTES};
-use flashlore_volume::format::{Areas, Batch, Entry};
+use flashlore_volume::format::{Areas, Batch, JournalEntry};
 use flashlore_volume::{
     Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, create, load,
 };
@@ -176,7 +176,9 @@ impl Killed {
 fn has_reopened_blocks(medium: &MemoryMedium) -> bool {
     let Loaded { tables, tail, .. } = Loaded::of(medium).unwrap();
     load::entries(&tail).any(|entry| match entry {
-        Entry::Open { block, .. } => tables.blocks[block as usize].state != load::BlockState::Free,
+        JournalEntry::Open { block, .. } => {
+            tables.blocks[block as usize].state != load::BlockState::Free
+        }
         _ => false,
     })
 }

@@ -1,6 +1,6 @@
 //! What the heatmap counts, and the order of the LRU list.
 
-use super::{State, element, options, page};
+use super::{BlockState, element, options, page};
 use crate::icash::state::ICash;
 
 /// A reference, block 1, with the associate 0.
@@ -10,8 +10,8 @@ fn pair() -> ICash {
     element.write_page(1, page(1, [1; 8]));
     element.scan_now();
     // Of two equally popular ones the one accessed later.
-    assert_eq!(element.state_of(1), State::Reference);
-    assert_eq!(element.state_of(0), State::AssociateOf(Some(1)));
+    assert_eq!(element.state_of(1), BlockState::Reference);
+    assert_eq!(element.state_of(0), BlockState::AssociateOf(Some(1)));
     element
 }
 
@@ -50,7 +50,7 @@ fn writes_of_independents_count_the_new_signature() {
 fn writes_of_associates_count_the_new_signature() {
     let mut element = pair();
     element.write_page(0, page(1, [7; 8]));
-    assert_eq!(element.state_of(0), State::AssociateOf(Some(1)));
+    assert_eq!(element.state_of(0), BlockState::AssociateOf(Some(1)));
     assert_eq!((counted(&element, 1), counted(&element, 7)), (2, 1));
 }
 
@@ -86,6 +86,6 @@ fn a_reference_goes_ahead_of_the_associate_that_was_accessed() {
 fn a_read_of_what_was_never_written_is_no_access() {
     let mut element = element(options());
     element.holds(3, [0; 4096]);
-    assert_eq!(element.state_of(3), State::Absent);
+    assert_eq!(element.state_of(3), BlockState::Absent);
     assert_eq!(element.heatmap.recorded(), 0);
 }

@@ -73,7 +73,7 @@ fn page(family: u32, signature: [u8; SUB_BLOCKS]) -> Page {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum State {
+enum BlockState {
     /// It has no virtual block.
     Absent,
     Independent,
@@ -87,17 +87,17 @@ impl ICash {
         self.blocks.find(block).expect("a virtual block")
     }
 
-    fn state_of(&self, block: u32) -> State {
+    fn state_of(&self, block: u32) -> BlockState {
         let Some(id) = self.blocks.find(block) else {
-            return State::Absent;
+            return BlockState::Absent;
         };
         match self.base_of(id) {
             Some(base) => {
                 let holder = self.pool.users(base).holder.expect("a reference");
-                State::AssociateOf(self.blocks.get(holder).block)
+                BlockState::AssociateOf(self.blocks.get(holder).block)
             }
-            None if self.is_reference(id) => State::Reference,
-            None => State::Independent,
+            None if self.is_reference(id) => BlockState::Reference,
+            None => BlockState::Independent,
         }
     }
 

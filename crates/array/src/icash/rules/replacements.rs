@@ -1,10 +1,10 @@
 //! What is replaced first.
 
-use super::{State, element, options, page};
+use super::{BlockState, element, options, page};
 use crate::element::Element;
 use crate::icash::Kept;
 use crate::icash::blocks::Content;
-use crate::icash::place::Place;
+use crate::icash::place::BlockPlace;
 use crate::icash::state::ICash;
 
 /// From the oldest on: reference 1 with associate 0, independents 2 to 5, reference 7 with associate 6. Nothing is
@@ -24,8 +24,8 @@ fn several() -> ICash {
     }
     element.holds(6, page(2, [2; 8]));
     element.flush_all();
-    assert_eq!(element.state_of(1), State::Reference);
-    assert_eq!(element.state_of(7), State::Reference);
+    assert_eq!(element.state_of(1), BlockState::Reference);
+    assert_eq!(element.state_of(7), BlockState::Reference);
     let expected = [7, 6, 5, 4, 3, 2, 1, 0].map(Some);
     assert_eq!(element.newest_blocks(8), expected);
     element
@@ -130,7 +130,7 @@ fn replacement_3_takes_the_oldest_difference_that_is_no_references() {
             |element| element.replace_delta().unwrap(),
             |element| element.present_blocks().len() <= left,
         );
-        assert_eq!(element.state_of(victim), State::Absent);
+        assert_eq!(element.state_of(victim), BlockState::Absent);
         assert!(matches!(
             element.blocks.get(reference).content,
             Content::Held(..)
@@ -142,7 +142,7 @@ fn replacement_3_takes_the_oldest_difference_that_is_no_references() {
         |element| element.replace_delta().unwrap(),
         |element| element.blocks.get(reference).content == Content::Stored,
     );
-    assert_eq!(element.state_of(1), State::Reference);
+    assert_eq!(element.state_of(1), BlockState::Reference);
     element.holds(1, page(1, [4; 8]));
     element.holds(0, page(1, [1; 8]));
     element.holds(6, page(2, [2; 8]));
@@ -161,7 +161,7 @@ fn what_old_references_need_to_go_goes_home_together() {
     }
     element.scan_now();
     element.flush_all();
-    let associates = (0..16).filter(|&b| matches!(element.state_of(b), State::AssociateOf(_)));
+    let associates = (0..16).filter(|&b| matches!(element.state_of(b), BlockState::AssociateOf(_)));
     assert_eq!(associates.count(), 8);
     let before = element.counters;
     while element.counters().references_released < 8 {
@@ -193,16 +193,16 @@ fn what_was_given_up_stays_a_hole_when_its_reference_goes() {
     element.send_home(1);
     element.write_page(1, page(1, [2, 1, 1, 1, 1, 1, 1, 1]));
     element.scan_now();
-    assert_eq!(element.state_of(1), State::AssociateOf(Some(2)));
+    assert_eq!(element.state_of(1), BlockState::AssociateOf(Some(2)));
     element.trim(0).unwrap();
     let (given_up, at_home) = (element.table.get(0).place, element.table.get(1).place);
-    assert!(matches!(given_up, Place::Delta { .. }) && at_home == Place::Home);
+    assert!(matches!(given_up, BlockPlace::Delta { .. }) && at_home == BlockPlace::Home);
     while element.counters().references_released == 0 {
         assert!(element.replace_data_block().unwrap());
         element.check().unwrap();
     }
     assert_eq!(element.kept(0).unwrap(), Kept::Nothing);
-    assert_eq!(element.table.get(0).place, Place::Zero);
+    assert_eq!(element.table.get(0).place, BlockPlace::Zero);
     element.holds(0, [0; 4096]);
     element.holds(1, page(1, [2, 1, 1, 1, 1, 1, 1, 1]));
     element.holds(2, page(1, [1; 8]));

@@ -1,6 +1,6 @@
 //! Packing in sequence, unpacking, trims.
 
-use super::{State, element, options, page};
+use super::{BlockState, element, options, page};
 use crate::element::Element;
 use crate::icash::Options;
 use crate::icash::state::ICash;
@@ -24,7 +24,7 @@ fn run(options: Options) -> ICash {
     element.flush().unwrap();
     assert_eq!(element.states().associates, 40);
     for block in 1..=40 {
-        assert_eq!(element.state_of(block), State::AssociateOf(Some(50)));
+        assert_eq!(element.state_of(block), BlockState::AssociateOf(Some(50)));
         element.forget(block);
     }
     element
@@ -67,8 +67,8 @@ fn old_differences_are_not_unpacked() {
     element.flush().unwrap();
     element.forget(3);
     element.holds(5, content(5));
-    assert_eq!(element.state_of(3), State::Absent);
-    assert_eq!(element.state_of(4), State::Absent);
+    assert_eq!(element.state_of(3), BlockState::Absent);
+    assert_eq!(element.state_of(4), BlockState::Absent);
     assert_eq!(element.counters().unpacked, 37);
     element.holds(3, content(77));
     element.holds(4, [0; 4096]);
@@ -84,7 +84,7 @@ fn a_trimmed_reference_loses_its_address_and_not_its_frozen_content() {
     element.holds(50, [0; 4096]);
     for block in 1..=40 {
         element.holds(block, content(block));
-        assert_eq!(element.state_of(block), State::AssociateOf(None));
+        assert_eq!(element.state_of(block), BlockState::AssociateOf(None));
     }
     element.flush().unwrap();
     element.verify().unwrap();
@@ -104,10 +104,10 @@ fn a_block_written_after_a_trim_is_independent() {
     let mut element = run(options());
     element.trim(4).unwrap();
     element.write_page(4, content(4));
-    assert_eq!(element.state_of(4), State::Independent);
+    assert_eq!(element.state_of(4), BlockState::Independent);
     // Without a trim it would be an associate, though only the log has its difference.
     element.write_page(5, content(5));
-    assert_eq!(element.state_of(5), State::AssociateOf(Some(50)));
+    assert_eq!(element.state_of(5), BlockState::AssociateOf(Some(50)));
 }
 
 /// What is too big goes whole to a data block of its own; a reference leaves its frozen content behind.
@@ -117,9 +117,9 @@ fn too_big_makes_associates_independent_and_references_leave_their_frozen_conten
     element.holds(1, content(1));
     let (writes, too_big) = (element.counters().slot_writes, element.counters().too_big);
     element.write_page(1, page(9, [9; 8]));
-    assert_eq!(element.state_of(1), State::Independent);
+    assert_eq!(element.state_of(1), BlockState::Independent);
     element.write_page(50, page(8, [8; 8]));
-    assert_eq!(element.state_of(50), State::Independent);
+    assert_eq!(element.state_of(50), BlockState::Independent);
     assert_eq!(element.counters().slot_writes - writes, 2);
     assert_eq!(element.counters().too_big - too_big, 2);
     assert_eq!(element.counters().detached, 1);

@@ -1,6 +1,6 @@
 //! Which blocks become references and which their associates.
 
-use super::{State, element, options, page};
+use super::{BlockState, element, options, page};
 use crate::element::Element;
 use crate::icash::blocks::Content;
 use crate::icash::parameters::{SUB_BLOCK_BYTES, TooBig};
@@ -30,9 +30,9 @@ fn vector_b_the_reference_is_ad_and_halves_are_stored() {
         element.write_page(block as u32, halves(first, second));
     }
     element.scan_now();
-    assert_eq!(element.state_of(2), State::Reference);
+    assert_eq!(element.state_of(2), BlockState::Reference);
     for block in [0, 1, 3] {
-        assert_eq!(element.state_of(block), State::AssociateOf(Some(2)));
+        assert_eq!(element.state_of(block), BlockState::AssociateOf(Some(2)));
         let content = element.blocks.get(element.id(block)).content;
         let Content::Held(_, chain) = content else {
             panic!("an associate without a difference");
@@ -59,9 +59,9 @@ fn a_scan_looks_at_so_many_blocks_at_the_head() {
         element.write_page(block, page(1, [1; 8]));
     }
     element.scan_now();
-    let states: Vec<State> = (0..6).map(|block| element.state_of(block)).collect();
-    let of_last = || State::AssociateOf(Some(5));
-    let outside = || State::Independent;
+    let states: Vec<BlockState> = (0..6).map(|block| element.state_of(block)).collect();
+    let of_last = || BlockState::AssociateOf(Some(5));
+    let outside = || BlockState::Independent;
     assert_eq!(
         states,
         [
@@ -70,7 +70,7 @@ fn a_scan_looks_at_so_many_blocks_at_the_head() {
             of_last(),
             of_last(),
             of_last(),
-            State::Reference
+            BlockState::Reference
         ]
     );
 }
@@ -86,7 +86,7 @@ fn the_most_popular_block_becomes_the_reference() {
     }
     element.holds(3, page(1, [1, 1, 1, 1, 1, 1, 1, 3]));
     element.scan_now();
-    assert_eq!(element.state_of(1), State::Reference);
+    assert_eq!(element.state_of(1), BlockState::Reference);
     assert_eq!(element.counters().scan_references, 1);
     assert_eq!(element.counters().scan_associates, 3);
 }
@@ -99,8 +99,8 @@ fn blocks_that_share_too_few_positions_are_not_compared() {
     element.write_page(2, page(1, [1; 8]));
     element.scan_now();
     // Three positions are not enough, however short the difference; four are.
-    assert_eq!(element.state_of(0), State::Independent);
-    assert_eq!(element.state_of(1), State::AssociateOf(Some(2)));
+    assert_eq!(element.state_of(0), BlockState::Independent);
+    assert_eq!(element.state_of(1), BlockState::AssociateOf(Some(2)));
 }
 
 /// Two references: blocks 1 and 3 of different families, of which the first one is more popular.
@@ -119,8 +119,8 @@ fn two_references() -> ICash {
         element.holds(1, page(1, [1; 8]));
     }
     element.scan_now();
-    assert_eq!(element.state_of(1), State::Reference);
-    assert_eq!(element.state_of(3), State::Reference);
+    assert_eq!(element.state_of(1), BlockState::Reference);
+    assert_eq!(element.state_of(3), BlockState::Reference);
     element
 }
 
@@ -130,7 +130,7 @@ fn a_block_joins_the_reference_it_resembles_most() {
     // Four positions in common with the more popular one, six with the other.
     element.write_page(5, page(2, [1, 1, 1, 1, 2, 2, 9, 9]));
     element.scan_now();
-    assert_eq!(element.state_of(5), State::AssociateOf(Some(3)));
+    assert_eq!(element.state_of(5), BlockState::AssociateOf(Some(3)));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn of_references_that_are_equally_like_it_a_block_joins_the_more_popular_one() {
     let mut element = two_references();
     element.write_page(5, page(1, [1, 1, 1, 1, 9, 9, 9, 9]));
     element.scan_now();
-    assert_eq!(element.state_of(5), State::AssociateOf(Some(1)));
+    assert_eq!(element.state_of(5), BlockState::AssociateOf(Some(1)));
 }
 
 #[test]
@@ -152,9 +152,9 @@ fn references_take_part_in_later_scans_and_associates_stay() {
     let chosen = element.counters().scan_references;
     element.scan_now();
     for block in [0, 10, 11, 12, 13] {
-        assert_eq!(element.state_of(block), State::AssociateOf(Some(1)));
+        assert_eq!(element.state_of(block), BlockState::AssociateOf(Some(1)));
     }
-    assert_eq!(element.state_of(2), State::AssociateOf(Some(3)));
+    assert_eq!(element.state_of(2), BlockState::AssociateOf(Some(3)));
     assert_eq!(element.counters().scan_references, chosen);
 }
 
@@ -173,7 +173,7 @@ fn only_a_block_that_a_later_one_resembles_becomes_a_reference() {
     element.scan_now();
     assert_eq!(element.counters().slot_writes - before, 1);
     assert!(element.blocks.get(element.id(1)).slot.is_some());
-    assert_eq!(element.state_of(1), State::Independent);
+    assert_eq!(element.state_of(1), BlockState::Independent);
     assert_eq!(element.counters().scan_references, 0);
 }
 
@@ -183,8 +183,8 @@ fn an_associate_is_made_only_with_a_short_difference() {
     element.write_page(0, page(1, [1; 8]));
     element.write_page(1, page(2, [1; 8]));
     element.scan_now();
-    assert_eq!(element.state_of(0), State::Independent);
-    assert_eq!(element.state_of(1), State::Independent);
+    assert_eq!(element.state_of(0), BlockState::Independent);
+    assert_eq!(element.state_of(1), BlockState::Independent);
 }
 
 #[test]
@@ -202,11 +202,11 @@ fn a_block_is_compressed_only_where_that_is_shorter_than_its_difference() {
     assert_eq!(element.counters().alone, 1);
     element.write_page(1, compressible(1));
     element.scan_now();
-    assert_eq!(element.state_of(0), State::AssociateOf(Some(1)));
+    assert_eq!(element.state_of(0), BlockState::AssociateOf(Some(1)));
     let alone = element.counters().alone;
     element.write_page(0, compressible(2));
     assert_eq!(element.counters().alone, alone);
-    assert_eq!(element.state_of(0), State::AssociateOf(Some(1)));
+    assert_eq!(element.state_of(0), BlockState::AssociateOf(Some(1)));
     element.holds(0, compressible(2));
 }
 
@@ -220,23 +220,23 @@ fn a_reference_is_demoted_with_its_last_associate_and_no_earlier() {
     }
     element.scan_now();
     element.flush().unwrap();
-    assert_eq!(element.state_of(2), State::Reference);
+    assert_eq!(element.state_of(2), BlockState::Reference);
     element.write_page(2, page(1, [8; 8]));
     element.write_page(0, page(4, [4; 8]));
     // Its difference is gone from RAM, not from the log.
     element.forget(1);
-    assert_eq!(element.state_of(2), State::Reference);
+    assert_eq!(element.state_of(2), BlockState::Reference);
     element.flush().unwrap();
     assert_eq!(
         (element.state_of(2), element.counters().demotions),
-        (State::Reference, 0)
+        (BlockState::Reference, 0)
     );
     element.trim(1).unwrap();
-    assert_eq!(element.state_of(2), State::Reference);
+    assert_eq!(element.state_of(2), BlockState::Reference);
     element.flush().unwrap();
     assert_eq!(
         (element.state_of(2), element.counters().demotions),
-        (State::Independent, 1)
+        (BlockState::Independent, 1)
     );
     assert!(matches!(
         element.blocks.get(element.id(2)).content,

@@ -1,6 +1,6 @@
 //! Blocks with the same address in another machine.
 
-use super::{BLOCKS, State, element, options, page};
+use super::{BLOCKS, BlockState, element, options, page};
 use crate::element::Element;
 
 #[test]
@@ -9,14 +9,14 @@ fn a_block_that_is_written_first_joins_its_twin_if_they_are_alike() {
     element.write_page(7, page(1, [1; 8]));
     // Another address, though alike.
     element.write_page(BLOCKS + 8, page(1, [1; 8]));
-    assert_eq!(element.state_of(BLOCKS + 8), State::Independent);
+    assert_eq!(element.state_of(BLOCKS + 8), BlockState::Independent);
     // The same address, but too few positions in common.
     element.write_page(BLOCKS + 7, page(1, [1, 1, 1, 2, 2, 2, 2, 2]));
-    assert_eq!(element.state_of(BLOCKS + 7), State::Independent);
+    assert_eq!(element.state_of(BLOCKS + 7), BlockState::Independent);
     element.write_page(2 * BLOCKS + 7, page(1, [1; 8]));
     assert_eq!(
         element.state_of(2 * BLOCKS + 7),
-        State::AssociateOf(Some(7))
+        BlockState::AssociateOf(Some(7))
     );
     assert_eq!(element.counters().same_address, 1);
 }
@@ -28,7 +28,10 @@ fn a_block_that_is_read_first_joins_its_twin() {
     element.send_home(BLOCKS + 7);
     element.write_page(7, page(1, [1; 8]));
     element.holds(BLOCKS + 7, page(1, [1; 8]));
-    assert_eq!(element.state_of(BLOCKS + 7), State::AssociateOf(Some(7)));
+    assert_eq!(
+        element.state_of(BLOCKS + 7),
+        BlockState::AssociateOf(Some(7))
+    );
     element.flush().unwrap();
     element.verify().unwrap();
 }
@@ -41,20 +44,23 @@ fn of_two_twins_the_one_that_is_more_alike_is_joined() {
         element.write_page(near + 7, page(1, [1; 8]));
         let joined = match element.state_of(near + 7) {
             // It is the other one's associate already: then both have one reference.
-            State::AssociateOf(of) => of,
+            BlockState::AssociateOf(of) => of,
             _ => Some(near + 7),
         };
         element.write_page(2 * BLOCKS + 7, page(1, [1; 8]));
-        assert_eq!(element.state_of(2 * BLOCKS + 7), State::AssociateOf(joined));
+        assert_eq!(
+            element.state_of(2 * BLOCKS + 7),
+            BlockState::AssociateOf(joined)
+        );
     }
     let mut element = element(options());
     element.write_page(7, page(1, [2, 2, 2, 2, 1, 1, 1, 1]));
     element.write_page(BLOCKS + 7, page(2, [3, 3, 3, 1, 1, 1, 1, 1]));
-    assert_eq!(element.state_of(BLOCKS + 7), State::Independent);
+    assert_eq!(element.state_of(BLOCKS + 7), BlockState::Independent);
     element.write_page(2 * BLOCKS + 7, page(2, [1; 8]));
     assert_eq!(
         element.state_of(2 * BLOCKS + 7),
-        State::AssociateOf(Some(BLOCKS + 7))
+        BlockState::AssociateOf(Some(BLOCKS + 7))
     );
 }
 
@@ -65,7 +71,10 @@ fn the_twin_of_an_associate_joins_its_reference() {
     element.write_page(7, page(1, [1; 8]));
     element.write_page(8, page(1, [1; 8]));
     element.scan_now();
-    assert_eq!(element.state_of(7), State::AssociateOf(Some(8)));
+    assert_eq!(element.state_of(7), BlockState::AssociateOf(Some(8)));
     element.write_page(BLOCKS + 7, page(1, [1, 1, 1, 1, 1, 1, 1, 5]));
-    assert_eq!(element.state_of(BLOCKS + 7), State::AssociateOf(Some(8)));
+    assert_eq!(
+        element.state_of(BLOCKS + 7),
+        BlockState::AssociateOf(Some(8))
+    );
 }

@@ -41,12 +41,12 @@ pub fn run(
 
 struct Pool<'a> {
     experiments: &'a [Experiment<'a>],
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     /// Something was added to the tasks, or nothing more will be.
     changed: Condvar,
 }
 
-struct State {
+struct PoolState {
     /// The next one, and what comes after it.
     tasks: BinaryHeap<Task>,
     /// Calibrations that are not over.
@@ -82,7 +82,7 @@ enum Work {
 
 impl<'a> Pool<'a> {
     fn new(experiments: &'a [Experiment<'a>]) -> Self {
-        let mut state = State {
+        let mut state = PoolState {
             tasks: BinaryHeap::new(),
             calibrating: 0,
             parts: experiments.iter().map(|_| Part::default()).collect(),
@@ -168,7 +168,7 @@ impl<'a> Pool<'a> {
             .collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock()
     }
 }
@@ -183,7 +183,7 @@ impl Drop for CalibrationEnds<'_, '_> {
     }
 }
 
-impl State {
+impl PoolState {
     /// Adds the groups of an experiment; so many requests they have.
     fn add_groups(&mut self, at: usize, experiment: &Experiment<'_>) -> u64 {
         let tasks = match tasks(at, experiment, self.parts[at].calibrated.as_ref()) {

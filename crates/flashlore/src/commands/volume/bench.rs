@@ -10,7 +10,7 @@ use flashlore_medium::Access;
 use flashlore_serve::load::{Load, Pattern, Until, Went};
 use flashlore_serve::{Home, served};
 use flashlore_sim::config::{Share, Size};
-use flashlore_volume::disk::filters::count::Kind;
+use flashlore_volume::disk::filters::count::RequestCounts;
 use flashlore_volume::disk::filters::{Count, Filtered};
 use flashlore_volume::disk::{BlockDevice, DiskError};
 use serde_json::json;
@@ -60,8 +60,8 @@ pub fn bench(args: &BenchArgs) -> Result<(), CliError> {
     let closed = service.close().map_err(disk_failed);
     let (count, went) = measured?;
     closed?;
-    let kinds: Vec<Kind> = count.counts().kinds.into();
-    let kinds: Vec<Kind> = kinds.into_iter().filter(|kind| kind.requests > 0).collect();
+    let kinds: Vec<RequestCounts> = count.counts().kinds.into();
+    let kinds: Vec<RequestCounts> = kinds.into_iter().filter(|kind| kind.requests > 0).collect();
     match args.json {
         true => print(&as_json(args, &load, &kinds, went)),
         false => print(&as_text(&load, &kinds, went)),
@@ -231,9 +231,9 @@ fn per_second(number: u64, took: Duration) -> f64 {
     number as f64 / took.as_secs_f64().max(1e-9)
 }
 
-fn as_json(args: &BenchArgs, load: &Load, kinds: &[Kind], went: Went) -> String {
+fn as_json(args: &BenchArgs, load: &Load, kinds: &[RequestCounts], went: Went) -> String {
     let took = went.took;
-    let of = |kind: &Kind| {
+    let of = |kind: &RequestCounts| {
         let at = |share: f64| kind.times.value_at_quantile(share);
         json!({
             "kind": kind.name,
@@ -267,7 +267,7 @@ fn as_json(args: &BenchArgs, load: &Load, kinds: &[Kind], went: Went) -> String 
     format!("{result}\n")
 }
 
-fn as_text(load: &Load, kinds: &[Kind], went: Went) -> String {
+fn as_text(load: &Load, kinds: &[RequestCounts], went: Went) -> String {
     let took = went.took;
     let mut text = format!("{:.3} s; times in us\n", took.as_secs_f64());
     let heads = ["requests/s", "MiB/s", "mean", "p50", "p99", "p99.9", "max"];

@@ -160,7 +160,7 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 }
 
 /// A volume that is read, at one instant if that is wanted.
-struct Source<'a> {
+struct ImageSource<'a> {
     args: &'a VolumeArgs,
     reach: Reach,
     at: Option<String>,
@@ -173,7 +173,7 @@ struct Source<'a> {
     has_history: bool,
 }
 
-impl<'a> Source<'a> {
+impl<'a> ImageSource<'a> {
     /// An instant is looked up once, so that "10min ago" stays the same.
     fn open(
         args: &'a VolumeArgs,
@@ -207,7 +207,7 @@ impl<'a> Source<'a> {
             })?;
             return Err(unexpected(args));
         };
-        let mut source = Source {
+        let mut source = ImageSource {
             args,
             reach,
             at: None,
@@ -314,7 +314,7 @@ pub fn export(args: &ExportArgs) -> Result<(), CliError> {
     let (at, machine) = (args.at.as_deref(), args.machine);
     // What is served may be written while it is copied.
     let may_change = at.is_none() && matches!(reach, Reach::Remote(_));
-    let mut source = Source::open(&args.volume, reach, at, machine, args.allow_missing)?;
+    let mut source = ImageSource::open(&args.volume, reach, at, machine, args.allow_missing)?;
     let is_of_one_instant = !may_change || source.stay_at_now()?;
     source.look_for_missing(0..source.size)?;
     if path.exists() {
@@ -348,7 +348,7 @@ pub fn export(args: &ExportArgs) -> Result<(), CliError> {
 }
 
 fn copy_out(
-    source: &mut Source<'_>,
+    source: &mut ImageSource<'_>,
     skip_bad: bool,
     image: &File,
     path: &Path,
@@ -402,7 +402,7 @@ fn write_sparsely(image: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
 /// Reads page by page; zeros for those that cannot be read, which are noted. Fails if that is not because of the
 /// pages.
 fn pages_one_by_one(
-    source: &mut Source<'_>,
+    source: &mut ImageSource<'_>,
     at: u64,
     length: u64,
     bad: &mut Vec<(u64, String)>,
@@ -425,7 +425,7 @@ fn pages_one_by_one(
 pub fn read(args: &ReadArgs) -> Result<(), CliError> {
     let reach = reach(&args.volume)?;
     let (at, machine) = (args.at.as_deref(), args.machine);
-    let mut source = Source::open(&args.volume, reach, at, machine, args.allow_missing)?;
+    let mut source = ImageSource::open(&args.volume, reach, at, machine, args.allow_missing)?;
     let (first, size) = (args.offset.0, source.size);
     let length = args.length.map(|length| length.0);
     let end = match length {

@@ -4,22 +4,22 @@
 //! ask nothing but one operation of a device before their answers, each going on where the other ended, are one
 //! chain with one operation.
 
-use flashlore_array::timed::{Step, steps};
+use flashlore_array::timed::{TimedStep, steps};
 
 /// The chains of one request, reused from request to request.
 #[derive(Debug, Default)]
 pub struct Chains {
     chains: Vec<Chain>,
     used: usize,
-    joined: Vec<Step>,
+    joined: Vec<TimedStep>,
 }
 
 #[derive(Debug, Default)]
 struct Chain {
     /// Up to the answer.
-    front: Vec<Step>,
+    front: Vec<TimedStep>,
     /// Behind it.
-    back: Vec<Step>,
+    back: Vec<TimedStep>,
 }
 
 impl Chains {
@@ -41,14 +41,14 @@ impl Chains {
     }
 
     /// Appends what an element did for the page, once or several times.
-    pub fn hear(&mut self, heard: &[Step]) {
+    pub fn hear(&mut self, heard: &[TimedStep]) {
         let Some(chain) = self.chains[..self.used].last_mut() else {
             return;
         };
         let mut is_answered = false;
         for &step in heard {
             match step {
-                Step::Background => is_answered = true,
+                TimedStep::Background => is_answered = true,
                 _ if is_answered => steps::push(&mut chain.back, step),
                 _ => steps::push(&mut chain.front, step),
             }
@@ -56,11 +56,11 @@ impl Chains {
     }
 
     /// The chains, each with the mark of its answer.
-    pub fn all(&mut self) -> impl Iterator<Item = &[Step]> {
+    pub fn all(&mut self) -> impl Iterator<Item = &[TimedStep]> {
         self.join_last();
         for chain in &mut self.chains[..self.used] {
             if !chain.back.is_empty() {
-                chain.front.push(Step::Background);
+                chain.front.push(TimedStep::Background);
                 chain.front.append(&mut chain.back);
             }
         }
@@ -75,7 +75,7 @@ impl Chains {
             return;
         };
         if !last.front.is_empty() {
-            let ([Step::Device(_)], &[step @ Step::Device(_)]) =
+            let ([TimedStep::Device(_)], &[step @ TimedStep::Device(_)]) =
                 (&before.front[..], &last.front[..])
             else {
                 return;
@@ -96,12 +96,12 @@ impl Chains {
 
 #[cfg(test)]
 mod tests {
-    use flashlore_array::element::{Device, DeviceOperation, Kind, Work};
+    use flashlore_array::element::{Device, DeviceOperation, OperationKind, Work};
 
     use super::*;
 
-    fn operation(device: Device, kind: Kind, block: u64, blocks: u64) -> Step {
-        Step::Device(DeviceOperation {
+    fn operation(device: Device, kind: OperationKind, block: u64, blocks: u64) -> TimedStep {
+        TimedStep::Device(DeviceOperation {
             device,
             kind,
             offset: block * 4096,
@@ -109,56 +109,56 @@ mod tests {
         })
     }
 
-    fn chains(pages: &[&[Step]]) -> Vec<Vec<Step>> {
+    fn chains(pages: &[&[TimedStep]]) -> Vec<Vec<TimedStep>> {
         let mut chains = Chains::default();
         for page in pages {
             chains.next_page();
             chains.hear(page);
         }
-        chains.all().map(<[Step]>::to_vec).collect()
+        chains.all().map(<[TimedStep]>::to_vec).collect()
     }
 
     #[test]
     fn neighbours_with_one_operation_are_one_chain() {
-        let home = |block| operation(Device::Slow, Kind::Read, block, 1);
-        let fill = |slot| operation(Device::Fast, Kind::Write, slot, 1);
+        let home = |block| operation(Device::Slow, OperationKind::Read, block, 1);
+        let fill = |slot| operation(Device::Fast, OperationKind::Write, slot, 1);
         let found = chains(&[
-            &[home(5), Step::Background, fill(0)],
-            &[home(6), Step::Background, fill(1)],
-            &[home(9), Step::Background, fill(2)],
+            &[home(5), TimedStep::Background, fill(0)],
+            &[home(6), TimedStep::Background, fill(1)],
+            &[home(9), TimedStep::Background, fill(2)],
         ]);
         let expected = [
             vec![
-                operation(Device::Slow, Kind::Read, 5, 2),
-                Step::Background,
-                operation(Device::Fast, Kind::Write, 0, 2),
+                operation(Device::Slow, OperationKind::Read, 5, 2),
+                TimedStep::Background,
+                operation(Device::Fast, OperationKind::Write, 0, 2),
             ],
-            vec![home(9), Step::Background, fill(2)],
+            vec![home(9), TimedStep::Background, fill(2)],
         ];
         assert_eq!(found, expected);
     }
 
     #[test]
     fn pages_with_more_to_do_are_chains_of_their_own() {
-        let slot = |block| operation(Device::Fast, Kind::Read, block, 1);
-        let decode = Step::Work(Work::Decode);
+        let slot = |block| operation(Device::Fast, OperationKind::Read, block, 1);
+        let decode = TimedStep::Work(Work::Decode);
         let found = chains(&[&[slot(1), decode], &[slot(2), decode], &[slot(3)], &[]]);
         let expected = [vec![slot(1), decode], vec![slot(2), decode], vec![slot(3)]];
         assert_eq!(found, expected);
         assert_eq!(chains(&[&[]]), [vec![]]);
-        assert_eq!(chains(&[]), Vec::<Vec<Step>>::new());
+        assert_eq!(chains(&[]), Vec::<Vec<TimedStep>>::new());
     }
 
     #[test]
     fn what_was_done_in_two_calls_is_answered_after_both() {
-        let read = operation(Device::Slow, Kind::Read, 1, 1);
-        let write = operation(Device::Fast, Kind::Write, 8, 1);
-        let fill = operation(Device::Fast, Kind::Write, 4, 1);
+        let read = operation(Device::Slow, OperationKind::Read, 1, 1);
+        let write = operation(Device::Fast, OperationKind::Write, 8, 1);
+        let fill = operation(Device::Fast, OperationKind::Write, 4, 1);
         let mut chains = Chains::default();
         chains.next_page();
-        chains.hear(&[read, Step::Background, fill]);
-        chains.hear(&[write, Step::Background]);
-        let found: Vec<_> = chains.all().map(<[Step]>::to_vec).collect();
-        assert_eq!(found, [vec![read, write, Step::Background, fill]]);
+        chains.hear(&[read, TimedStep::Background, fill]);
+        chains.hear(&[write, TimedStep::Background]);
+        let found: Vec<_> = chains.all().map(<[TimedStep]>::to_vec).collect();
+        assert_eq!(found, [vec![read, write, TimedStep::Background, fill]]);
     }
 }

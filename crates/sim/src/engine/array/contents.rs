@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use flashlore_array::element::{Device, Kind};
-use flashlore_array::timed::Step;
+use flashlore_array::element::{Device, OperationKind};
+use flashlore_array::timed::TimedStep;
 use flashlore_delta::Page;
 use flashlore_medium::Medium;
 use flashlore_trace::PageSource;
@@ -18,7 +18,7 @@ use crate::engine::error::RunError;
 
 /// What a page holds, as a run knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held {
+pub enum HeldContent {
     /// Zeros: it was never written, or trimmed.
     Nothing,
     /// A value of the trace.
@@ -49,11 +49,11 @@ impl<'a> Contents<'a> {
     ///
     /// # Errors
     /// The bytes of the value are needed and not known.
-    pub fn fill(&self, lpn: Lpn, held: Held, page: &mut Page) -> Result<(), RunError> {
+    pub fn fill(&self, lpn: Lpn, held: HeldContent, page: &mut Page) -> Result<(), RunError> {
         match held {
-            Held::Nothing => page.fill(0),
-            Held::Unknown => noise(0, lpn.0, page),
-            Held::Value(value) => match self.pages {
+            HeldContent::Nothing => page.fill(0),
+            HeldContent::Unknown => noise(0, lpn.0, page),
+            HeldContent::Value(value) => match self.pages {
                 Some(pages) if pages.fill(value, page) => {}
                 _ if self.needs_bytes => {
                     let system = self.system.to_owned();
@@ -81,11 +81,11 @@ fn noise(kind: u8, number: u32, page: &mut Page) {
 #[derive(Clone)]
 pub struct Numbers {
     medium: Arc<dyn Medium>,
-    state: Rc<RefCell<State>>,
+    state: Rc<RefCell<NumbersState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct NumbersState {
     of_content: FxHashMap<[u8; 16], u32>,
     waiting: FxHashMap<u64, VecDeque<u32>>,
 }
@@ -110,12 +110,12 @@ impl Numbers {
     ///
     /// # Errors
     /// The medium cannot be read.
-    pub fn hear(&self, steps: &[Step]) -> Result<(), RunError> {
+    pub fn hear(&self, steps: &[TimedStep]) -> Result<(), RunError> {
         for step in steps {
-            let Step::Device(operation) = step else {
+            let TimedStep::Device(operation) = step else {
                 continue;
             };
-            if (operation.device, operation.kind) != (Device::Fast, Kind::Write) {
+            if (operation.device, operation.kind) != (Device::Fast, OperationKind::Write) {
                 continue;
             }
             let end = operation.offset + operation.bytes;
@@ -158,13 +158,13 @@ mod tests {
             contents.fill(lpn, held, &mut page).unwrap();
             page
         };
-        assert!(page(Lpn(1), Held::Value(7)) == page(Lpn(2), Held::Value(7)));
-        assert!(page(Lpn(1), Held::Value(7)) != page(Lpn(1), Held::Value(8)));
-        assert!(page(Lpn(7), Held::Unknown) != page(Lpn(7), Held::Value(7)));
-        assert!(page(Lpn(1), Held::Unknown) != page(Lpn(2), Held::Unknown));
-        assert!(page(Lpn(1), Held::Nothing) == [0; 4096]);
+        assert!(page(Lpn(1), HeldContent::Value(7)) == page(Lpn(2), HeldContent::Value(7)));
+        assert!(page(Lpn(1), HeldContent::Value(7)) != page(Lpn(1), HeldContent::Value(8)));
+        assert!(page(Lpn(7), HeldContent::Unknown) != page(Lpn(7), HeldContent::Value(7)));
+        assert!(page(Lpn(1), HeldContent::Unknown) != page(Lpn(2), HeldContent::Unknown));
+        assert!(page(Lpn(1), HeldContent::Nothing) == [0; 4096]);
         let needed = Contents::new("i-cash", None, true);
-        let refused = needed.fill(Lpn(1), Held::Value(3), &mut [0; 4096]);
+        let refused = needed.fill(Lpn(1), HeldContent::Value(3), &mut [0; 4096]);
         assert!(matches!(
             refused,
             Err(RunError::UnknownBytes { value: 3, .. })
@@ -179,11 +179,11 @@ mod tests {
             medium.write(unit * 4096, &[byte; 4096]).unwrap();
             let operation = DeviceOperation {
                 device: Device::Fast,
-                kind: Kind::Write,
+                kind: OperationKind::Write,
                 offset: unit * 4096,
                 bytes: 4096,
             };
-            numbers.hear(&[Step::Device(operation)]).unwrap();
+            numbers.hear(&[TimedStep::Device(operation)]).unwrap();
         };
         for (unit, byte) in [(2, 5), (3, 6), (2, 6), (2, 5)] {
             write(unit, byte);

@@ -2,7 +2,7 @@
 //!
 //! Both count the operations they are asked for. These are fewer than the element's, for neighbours are one.
 
-use flashlore_array::element::{DeviceOperation, Kind};
+use flashlore_array::element::{DeviceOperation, OperationKind};
 use flashlore_array::hdd::{Completion, Raid0};
 use flashlore_array::timed::{Device, TimedError};
 use flashlore_flash::Time;
@@ -50,9 +50,9 @@ impl Device for FastDevice<'_> {
             TimedError::Refused(format!("the SSD of the array: {error}"))
         };
         let op = match operation.kind {
-            Kind::Read => Op::Read,
-            Kind::Write => Op::Write,
-            Kind::Sync => Op::Flush,
+            OperationKind::Read => Op::Read,
+            OperationKind::Write => Op::Write,
+            OperationKind::Sync => Op::Flush,
         };
         let mut request = SsdRequest::of_bytes(op, offset, bytes).map_err(refused)?;
         if op != Op::Flush {
@@ -115,9 +115,9 @@ impl Device for SlowDevice {
         operation: &DeviceOperation,
     ) -> Result<(), TimedError> {
         match operation.kind {
-            Kind::Read => self.reads += 1,
-            Kind::Write => self.writes += 1,
-            Kind::Sync => {}
+            OperationKind::Read => self.reads += 1,
+            OperationKind::Write => self.writes += 1,
+            OperationKind::Sync => {}
         }
         Device::submit(&mut self.disks, time, id, operation)
     }

@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
-use flashlore_array::timed::Step;
+use flashlore_array::timed::TimedStep;
 use flashlore_delta::Page;
 use flashlore_flash::{Lpn, Time};
 use flashlore_trace::{Op, Request, RequestBlock, RequestSource, Summary};
 use rustc_hash::FxHashMap;
 
 use super::chains::Chains;
-use super::contents::{Contents, Held};
+use super::contents::{Contents, HeldContent};
 use super::report::{Base, report};
 use super::setup::{Setup, set_up};
 use crate::config::{Load, RunConfig, UNIT_BYTES};
@@ -160,7 +160,7 @@ struct Run<'a> {
     /// Requests that wait for their answers, by number.
     in_flight: FxHashMap<u64, InFlight>,
     chains: Chains,
-    heard: Vec<Step>,
+    heard: Vec<TimedStep>,
     is_measuring: bool,
     pages: Pages,
     /// When everything was done, or the latest answer so far.
@@ -263,7 +263,7 @@ impl Run<'_> {
                     self.setup.made.element().read(address, &mut page)?;
                     self.hear()?;
                 }
-                let held = value.map_or(Held::Unknown, Held::Value);
+                let held = value.map_or(HeldContent::Unknown, HeldContent::Value);
                 self.contents.fill(lpn, held, &mut page)?;
                 self.setup.made.element().write(address, &page)?;
                 self.setup.held[lpn.index()] = held;
@@ -271,7 +271,7 @@ impl Run<'_> {
             }
             Op::Trim => {
                 self.setup.made.element().trim(address)?;
-                self.setup.held[lpn.index()] = Held::Nothing;
+                self.setup.held[lpn.index()] = HeldContent::Nothing;
                 self.pages.trimmed += 1;
             }
             Op::Flush => {}

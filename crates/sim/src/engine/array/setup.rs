@@ -14,7 +14,7 @@ use flashlore_medium::{Medium, MemoryMedium};
 use flashlore_trace::Summary;
 use flashlore_units::Entries;
 
-use super::contents::{Contents, Held, Numbers};
+use super::contents::{Contents, HeldContent, Numbers};
 use super::devices::{FastDevice, SlowDevice};
 use crate::config::{ArrayConfig, ArrayKind, Load, RunConfig, UNIT_BYTES};
 use crate::engine::error::RunError;
@@ -104,7 +104,7 @@ pub struct Setup<'a> {
     /// Numbers of what the SSD is written, if its system asks for them.
     pub numbers: Option<Numbers>,
     /// What each page of the trace holds.
-    pub held: Vec<Held>,
+    pub held: Vec<HeldContent>,
 }
 
 /// The media of an element, in memory.
@@ -149,10 +149,10 @@ pub fn set_up<'a>(
             has,
         });
     }
-    let mut held = vec![Held::Nothing; list.len() * list[0].blocks as usize];
+    let mut held = vec![HeldContent::Nothing; list.len() * list[0].blocks as usize];
     if config.device.precondition.prefill_from_trace {
         for (lpn, value) in summary.prefill_units() {
-            held[lpn as usize] = value.map_or(Held::Unknown, Held::Value);
+            held[lpn as usize] = value.map_or(HeldContent::Unknown, HeldContent::Value);
         }
     }
     lay_in(
@@ -271,7 +271,7 @@ fn lay_in(
     made: &mut Made,
     array: &ArrayConfig,
     machines: &[Machine],
-    held: &[Held],
+    held: &[HeldContent],
     contents: &Contents<'_>,
     mut ticker: Option<&mut (dyn Ticker + '_)>,
 ) -> Result<(), RunError> {
@@ -307,7 +307,7 @@ fn lay_in(
         }
         let mut pages = (first..).zip(here).filter_map(|(lpn, &held)| {
             let mut page = [0; UNIT_BYTES as usize];
-            if held == Held::Nothing || failed.is_some() {
+            if held == HeldContent::Nothing || failed.is_some() {
                 return None;
             }
             failed = fill(Lpn(lpn), held, &mut page).err();
@@ -340,7 +340,7 @@ fn write_all(
 fn on_the_ssd(
     array: &ArrayConfig,
     fast: &MemoryMedium,
-    held: &[Held],
+    held: &[HeldContent],
     numbers: Option<&Numbers>,
 ) -> Result<Vec<(u32, Option<u32>)>, RunError> {
     let mut found = Vec::new();
@@ -349,7 +349,7 @@ fn on_the_ssd(
         let read = fast.read(unit * UNIT_BYTES, &mut page);
         read.map_err(|error| RunError::Array(error.into()))?;
         let is_there = match array.kind {
-            ArrayKind::PureSsd => held[unit as usize] != Held::Nothing,
+            ArrayKind::PureSsd => held[unit as usize] != HeldContent::Nothing,
             _ => array.loaded || page.iter().any(|&byte| byte != 0),
         };
         if is_there {

@@ -16,7 +16,7 @@ use flashlore_content::PageTag;
 use flashlore_flash::{Lpn, Time};
 use flashlore_ftl::buffer::{Policy, Put, WriteBuffer};
 
-use super::{Buffering, Step, Traffic, Unit, most_leaving};
+use super::{Buffering, BufferingStep, Traffic, Unit, most_leaving};
 use crate::engine::driver::What;
 use crate::results::BufferTraffic;
 
@@ -110,7 +110,7 @@ impl BufferedWrites {
         }
     }
 
-    fn write(&mut self, unit: Unit, steps: &mut Vec<Step>) {
+    fn write(&mut self, unit: Unit, steps: &mut Vec<BufferingStep>) {
         self.writes += 1;
         if self.line.has(unit.lpn) || !self.take(unit, unit.arrival, steps) {
             self.line.push(unit);
@@ -119,33 +119,33 @@ impl BufferedWrites {
     }
 
     /// Takes a write, if its page is held or a place is free.
-    fn take(&mut self, unit: Unit, at: Time, steps: &mut Vec<Step>) -> bool {
+    fn take(&mut self, unit: Unit, at: Time, steps: &mut Vec<BufferingStep>) -> bool {
         let page = Page::over(&unit, self.buffer.get(unit.lpn));
         match self.buffer.put(unit.lpn, page) {
             Put::Full => return false,
             Put::Replaced => self.counted.write_hits += 1,
             Put::Placed => {}
         }
-        steps.push(Step::Answer(unit.slot, at));
+        steps.push(BufferingStep::Answer(unit.slot, at));
         true
     }
 
-    fn trim(&mut self, unit: Unit, steps: &mut Vec<Step>) {
+    fn trim(&mut self, unit: Unit, steps: &mut Vec<BufferingStep>) {
         let at = unit.arrival;
         let trimmed = &mut self.counted.trimmed;
         self.line.take_all(unit.lpn, |write| {
             *trimmed += 1;
-            steps.push(Step::Answer(write.slot, at));
+            steps.push(BufferingStep::Answer(write.slot, at));
         });
         if self.buffer.trim(unit.lpn) {
             *trimmed += 1;
             self.admit(at, steps);
         }
-        steps.push(Step::Pass(unit));
+        steps.push(BufferingStep::Pass(unit));
     }
 
     /// Those that wait are taken, as far as they can be.
-    fn admit(&mut self, at: Time, steps: &mut Vec<Step>) {
+    fn admit(&mut self, at: Time, steps: &mut Vec<BufferingStep>) {
         while let Some(&first) = self.line.writes.front()
             && self.take(first, at, steps)
         {
@@ -155,7 +155,7 @@ impl BufferedWrites {
     }
 
     /// For each page that waits another leaves.
-    fn make_room(&mut self, steps: &mut Vec<Step>) {
+    fn make_room(&mut self, steps: &mut Vec<BufferingStep>) {
         let waiting = self.line.of_page.len() as u32;
         let wanted = waiting.next_multiple_of(self.units_per_page);
         while self.buffer.leaving() < wanted.min(self.most_leaving)
@@ -174,7 +174,7 @@ impl BufferedWrites {
                 slot: 0,
                 arrival: page.arrival,
             };
-            steps.push(Step::Leave(place, unit));
+            steps.push(BufferingStep::Leave(place, unit));
         }
     }
 
@@ -184,9 +184,9 @@ impl BufferedWrites {
 }
 
 impl Buffering for BufferedWrites {
-    fn request(&mut self, _: &mut Vec<Step>) {}
+    fn request(&mut self, _: &mut Vec<BufferingStep>) {}
 
-    fn change(&mut self, unit: Unit, steps: &mut Vec<Step>) {
+    fn change(&mut self, unit: Unit, steps: &mut Vec<BufferingStep>) {
         if unit.what == What::Trim {
             self.trim(unit, steps);
         } else {
@@ -200,7 +200,7 @@ impl Buffering for BufferedWrites {
         whole
     }
 
-    fn left(&mut self, place: u32, _: Time, at: Time, steps: &mut Vec<Step>) {
+    fn left(&mut self, place: u32, _: Time, at: Time, steps: &mut Vec<BufferingStep>) {
         self.buffer.free(place);
         self.admit(at, steps);
     }
@@ -209,7 +209,7 @@ impl Buffering for BufferedWrites {
         None
     }
 
-    fn happen(&mut self, _: &mut Vec<Step>) {}
+    fn happen(&mut self, _: &mut Vec<BufferingStep>) {}
 
     fn writes(&self) -> u64 {
         self.writes

@@ -6,7 +6,7 @@
 //! | `buffer` | writes are taken in RAM; what has to make room goes on |
 //! | `queue` | writes and trims wait, and go on sorted by address |
 //!
-//! A buffer decides and does not act: it writes down `Step`s, and the driver takes them in their
+//! A buffer decides and does not act: it writes down `BufferingStep`s, and the driver takes them in their
 //! order. What goes on to the translation layer is a change like any other. Its place is free when it
 //! is done, of which the driver tells (`Buffering::left`).
 
@@ -59,7 +59,7 @@ pub(super) struct Unit {
 
 /// What the driver is to do.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Step {
+pub(super) enum BufferingStep {
     /// A unit of this request was served from an instant on, and is done.
     Answer(u32, Time),
     /// A change goes on from this place.
@@ -80,17 +80,17 @@ pub enum Traffic {
 /// What stands between the host and the translation layer.
 pub(super) trait Buffering {
     /// A request of any kind has arrived with all its units.
-    fn request(&mut self, steps: &mut Vec<Step>);
+    fn request(&mut self, steps: &mut Vec<BufferingStep>);
     /// A write or trim arrives.
-    fn change(&mut self, unit: Unit, steps: &mut Vec<Step>);
+    fn change(&mut self, unit: Unit, steps: &mut Vec<BufferingStep>);
     /// Whether a page can be read here; counted if so.
     fn reads(&mut self, lpn: Lpn) -> bool;
     /// The change of a place, served from `start` on, is done: the place is free.
-    fn left(&mut self, place: u32, start: Time, at: Time, steps: &mut Vec<Step>);
+    fn left(&mut self, place: u32, start: Time, at: Time, steps: &mut Vec<BufferingStep>);
     /// When something has to happen by itself.
     fn due(&self) -> Option<Time>;
     /// It happens.
-    fn happen(&mut self, steps: &mut Vec<Step>);
+    fn happen(&mut self, steps: &mut Vec<BufferingStep>);
     /// Units that the host has written.
     fn writes(&self) -> u64;
     /// Units that were read here.

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use flashlore_flash::{Lpn, Time};
 use flashlore_ftl::buffer::WriteQueue;
 
-use super::{Buffering, Step, Traffic, Unit, most_leaving};
+use super::{Buffering, BufferingStep, Traffic, Unit, most_leaving};
 use crate::engine::driver::What;
 use crate::results::QueueTraffic;
 
@@ -49,7 +49,7 @@ impl QueuedWrites {
     }
 
     /// A change takes a place, if one is free.
-    fn enter(&mut self, mut unit: Unit, at: Time, steps: &mut Vec<Step>) -> bool {
+    fn enter(&mut self, mut unit: Unit, at: Time, steps: &mut Vec<BufferingStep>) -> bool {
         let newest = self.queue.get(unit.lpn);
         if unit.what == What::Modify && newest.is_some_and(|n| n.what != What::Modify) {
             unit.what = What::Write;
@@ -58,7 +58,7 @@ impl QueuedWrites {
             return false;
         }
         if self.early_ack {
-            steps.push(Step::Answer(unit.slot, at));
+            steps.push(BufferingStep::Answer(unit.slot, at));
         }
         if self.due.is_none() {
             self.due = Some(at.saturating_add(self.period));
@@ -67,7 +67,7 @@ impl QueuedWrites {
     }
 
     /// For each change that waits another leaves; `lpn` is the page of one that waits.
-    fn make_room(&mut self, lpn: Lpn, steps: &mut Vec<Step>) {
+    fn make_room(&mut self, lpn: Lpn, steps: &mut Vec<BufferingStep>) {
         let wanted = self.line.len().min(most_leaving(self.places) as usize);
         while (self.queue.leaving() as usize) < wanted {
             let bucket = self.queue.flush_bucket_of(lpn);
@@ -78,17 +78,17 @@ impl QueuedWrites {
         }
     }
 
-    fn leave(&mut self, bucket: &[u32], steps: &mut Vec<Step>) {
+    fn leave(&mut self, bucket: &[u32], steps: &mut Vec<BufferingStep>) {
         self.requests = 0;
         self.counted.flushes += 1;
         self.counted.flushed += bucket.len() as u64;
         for &place in bucket {
             let (_, unit) = self.queue.change(place);
-            steps.push(Step::Leave(place, unit));
+            steps.push(BufferingStep::Leave(place, unit));
         }
     }
 
-    fn flush_all(&mut self, steps: &mut Vec<Step>) {
+    fn flush_all(&mut self, steps: &mut Vec<BufferingStep>) {
         self.due = None;
         self.requests = 0;
         loop {
@@ -106,7 +106,7 @@ impl QueuedWrites {
 }
 
 impl Buffering for QueuedWrites {
-    fn request(&mut self, steps: &mut Vec<Step>) {
+    fn request(&mut self, steps: &mut Vec<BufferingStep>) {
         if self.queue.leaving() > 0 {
             self.requests = 0;
             return;
@@ -117,7 +117,7 @@ impl Buffering for QueuedWrites {
         }
     }
 
-    fn change(&mut self, unit: Unit, steps: &mut Vec<Step>) {
+    fn change(&mut self, unit: Unit, steps: &mut Vec<BufferingStep>) {
         self.writes += u64::from(unit.what != What::Trim);
         if !self.enter(unit, unit.arrival, steps) {
             self.line.push_back(unit);
@@ -132,11 +132,11 @@ impl Buffering for QueuedWrites {
         here
     }
 
-    fn left(&mut self, place: u32, start: Time, at: Time, steps: &mut Vec<Step>) {
+    fn left(&mut self, place: u32, start: Time, at: Time, steps: &mut Vec<BufferingStep>) {
         let (_, unit) = self.queue.change(place);
         self.queue.free(place);
         if !self.early_ack {
-            steps.push(Step::Answer(unit.slot, start));
+            steps.push(BufferingStep::Answer(unit.slot, start));
         }
         while let Some(&first) = self.line.front()
             && self.enter(first, at, steps)
@@ -152,7 +152,7 @@ impl Buffering for QueuedWrites {
         self.due
     }
 
-    fn happen(&mut self, steps: &mut Vec<Step>) {
+    fn happen(&mut self, steps: &mut Vec<BufferingStep>) {
         self.flush_all(steps);
     }
 

@@ -17,7 +17,7 @@ use flashlore_trace::{Op, Request};
 
 use super::changes::{Change, What};
 use super::{DriveError, Driver, Payload, Result};
-use crate::engine::buffering::{Buffering, BufferingOptions, Step, Traffic, Unit};
+use crate::engine::buffering::{Buffering, BufferingOptions, BufferingStep, Traffic, Unit};
 use crate::engine::requests::{InFlight, SentBy};
 use crate::engine::system::System;
 
@@ -28,7 +28,7 @@ pub(super) struct Leaving {
     ends: BinaryHeap<Reverse<(Time, u32, Time)>>,
     /// The latest of all these ends.
     last_end: Time,
-    steps: Vec<Step>,
+    steps: Vec<BufferingStep>,
 }
 
 impl Leaving {
@@ -164,7 +164,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     fn buffering_decides(
         &mut self,
         at: Time,
-        decide: impl FnOnce(&mut dyn Buffering, &mut Vec<Step>),
+        decide: impl FnOnce(&mut dyn Buffering, &mut Vec<BufferingStep>),
     ) -> Result<()> {
         let Some(leaving) = &mut self.buffering else {
             return Ok(());
@@ -173,9 +173,9 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         decide(leaving.buffering.as_mut(), &mut steps);
         for step in steps.drain(..) {
             match step {
-                Step::Answer(slot, start) => self.unit_done(slot, start, at),
-                Step::Leave(place, unit) => self.leave(at, place, unit)?,
-                Step::Pass(unit) => self.hand_on(at, unit)?,
+                BufferingStep::Answer(slot, start) => self.unit_done(slot, start, at),
+                BufferingStep::Leave(place, unit) => self.leave(at, place, unit)?,
+                BufferingStep::Pass(unit) => self.hand_on(at, unit)?,
             }
         }
         if let Some(leaving) = &mut self.buffering {

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::devices::{DeviceNames, NameStyle};
 use crate::digests::MAX_VALUES;
-use crate::error::{Error, Fault, Place, Result};
+use crate::error::{Error, Fault, RecordPlace, Result};
 use crate::formats::check;
 use crate::overlay::FULL_RATIO;
 use crate::record::{Batch, NO_CONTENT, Op, chunks};
@@ -279,7 +279,7 @@ impl NativeReader {
             };
             checked.map_err(|fault| Error::Malformed {
                 path: self.path.clone(),
-                place: Place::Record(self.read + index as u64 + 1),
+                place: RecordPlace::Record(self.read + index as u64 + 1),
                 fault,
             })?;
             self.last_time_ns = time_ns;

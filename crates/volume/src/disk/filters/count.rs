@@ -16,7 +16,7 @@ const LONGEST: u64 = 3_600_000_000_000;
 
 /// What was counted of one kind of requests.
 #[derive(Debug, Clone)]
-pub struct Kind {
+pub struct RequestCounts {
     /// Its name.
     pub name: &'static str,
     /// Requests that succeeded.
@@ -35,14 +35,14 @@ pub struct Kind {
 #[derive(Debug, Clone)]
 pub struct Counts {
     /// By kind.
-    pub kinds: [Kind; 5],
+    pub kinds: [RequestCounts; 5],
 }
 
 /// Counts what passes. Clones count together.
 #[derive(Debug, Clone)]
-pub struct Count(Arc<[Mutex<Kind>; 5]>);
+pub struct Count(Arc<[Mutex<RequestCounts>; 5]>);
 
-fn lock(kind: &Mutex<Kind>) -> MutexGuard<'_, Kind> {
+fn lock(kind: &Mutex<RequestCounts>) -> MutexGuard<'_, RequestCounts> {
     kind.lock()
 }
 
@@ -50,7 +50,7 @@ impl Default for Count {
     fn default() -> Self {
         let kind = |name| {
             let times = Histogram::new_with_bounds(1, LONGEST, DIGITS);
-            Mutex::new(Kind {
+            Mutex::new(RequestCounts {
                 name,
                 requests: 0,
                 bytes: 0,
