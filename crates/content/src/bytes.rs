@@ -26,7 +26,6 @@ impl std::fmt::Debug for VolumeKey {
 }
 
 impl VolumeKey {
-    /// The digest of a page.
     pub fn digest(&self, page: &PageBytes) -> Digest {
         let mut wide = [0; 16];
         wide.copy_from_slice(&blake3::keyed_hash(&self.0, page).as_bytes()[..16]);

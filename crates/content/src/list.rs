@@ -26,7 +26,6 @@ impl<V> Node<V> {
     }
 }
 
-/// A list.
 #[derive(Debug, Clone)]
 pub struct List {
     head: u32,

@@ -278,7 +278,6 @@ fn write_number(into: &mut Vec<u8>, number: usize) {
     }
 }
 
-/// Decodes a body.
 pub(crate) fn decode(body: &[u8], base: Option<&Page>, page: &mut Page) -> Result<(), DecodeError> {
     let base = base.map_or(&[][..], |base| &base[..]);
     let mut input = Input { body, at: 0 };

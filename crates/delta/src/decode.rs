@@ -67,10 +67,7 @@ pub enum DecodeError {
     },
     /// Bytes after the page is complete.
     #[error("{left} bytes of the body are left over when the page is complete")]
-    LeftOver {
-        /// How many.
-        left: usize,
-    },
+    LeftOver { left: usize },
     /// A body that is not LZ4's.
     #[error("the body is not a block of LZ4")]
     Lz4(#[source] lz4_flex::block::DecompressError),

@@ -8,7 +8,6 @@
 
 use crate::decode::DecodeError;
 
-/// Bytes of the header.
 pub const HEADER_BYTES: usize = 3;
 
 /// How pages are encoded.
@@ -22,7 +21,6 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// All codecs.
     pub const ALL: [Codec; 2] = [Codec::Lz4, Codec::Copy];
 }
 
@@ -33,7 +31,6 @@ pub struct Form {
     pub codec: Codec,
     /// Whether it is a difference, which only its base decodes.
     pub has_base: bool,
-    /// Bytes of the body.
     pub body_bytes: u16,
 }
 

@@ -43,7 +43,6 @@ impl Scratch {
     }
 }
 
-/// Decodes a body.
 pub(crate) fn decode(body: &[u8], base: Option<&Page>, page: &mut Page) -> Result<(), DecodeError> {
     let filled = lz4_flex::block::decompress_into(body, page).map_err(DecodeError::Lz4)?;
     if filled < PAGE_BYTES {

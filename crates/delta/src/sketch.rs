@@ -52,7 +52,6 @@ const TRANSFORMS: [(u64, u64); FEATURES] = {
     transforms
 };
 
-/// The super-features of a page.
 pub fn sketch(page: &Page) -> [u32; SUPER_FEATURES] {
     let mut features = [0u64; FEATURES];
     let mut hash = 0u64;

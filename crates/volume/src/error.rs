@@ -112,7 +112,6 @@ pub enum VolumeError {
     /// An instant that has not come.
     #[error("instant {instant} has not come, the last change was at {newest}")]
     Ahead {
-        /// The instant.
         instant: u64,
         /// The last stamp.
         newest: u64,
@@ -122,7 +121,6 @@ pub enum VolumeError {
     Purged {
         /// The address.
         lpn: Lpn,
-        /// The instant.
         instant: u64,
     },
     /// An instant lacks what was purged.
@@ -131,7 +129,6 @@ pub enum VolumeError {
         Ranges(missing)
     )]
     Missing {
-        /// The instant.
         instant: u64,
         /// The addresses, in order.
         missing: Vec<Lpn>,
@@ -150,19 +147,13 @@ pub enum VolumeError {
     NameTaken {
         /// `snapshot` or `mark`.
         what: &'static str,
-        /// The name.
         name: String,
         /// The instant it stands for.
         instant: u64,
     },
     /// A snapshot has one name.
     #[error("instant {instant} is kept already, as {name:?}")]
-    Named {
-        /// The name it has.
-        name: String,
-        /// The instant.
-        instant: u64,
-    },
+    Named { name: String, instant: u64 },
     /// A name that does not fit.
     #[error("a name has {found} bytes, expected 1 to {MOST_PAYLOAD}")]
     NameLength {
@@ -200,7 +191,6 @@ pub enum VolumeError {
     Shrinks {
         /// What would become less.
         what: &'static str,
-        /// How many there are.
         from: u64,
         /// How many there would be.
         to: u64,

@@ -29,7 +29,6 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// The start of a segment.
     pub fn start(segment: u64) -> Self {
         Position {
             segment,

@@ -71,7 +71,6 @@ pub struct PackedRow {
     pub base: ObjectId,
     /// Bytes of its slot, as the translation layer counts them.
     pub length: u16,
-    /// Which slot it has.
     pub slot: u16,
 }
 
@@ -82,7 +81,6 @@ pub struct PackRow {
     pub unit: Ppn,
     /// Bytes of all its slots, as the translation layer counts them.
     pub bytes: u16,
-    /// Slots.
     pub slots: u16,
 }
 

@@ -60,7 +60,6 @@ pub struct Tables {
     pub objects: Vec<ObjectRow>,
     /// Packed pages by number; rows of free numbers mean nothing.
     pub packs: Vec<PackRow>,
-    /// Blocks.
     pub blocks: Vec<BlockRow>,
     /// Old versions, oldest first: page, object and stamp.
     pub versions: Vec<(Lpn, ObjectId, u64)>,

@@ -145,7 +145,6 @@ pub(crate) struct OpenBarrier {
 struct OpenCheckpoint {
     /// Its number.
     checkpoint: u64,
-    /// Its root.
     root: AlignedBuf,
     /// Whether the root is written; before that the tables must be durable.
     is_written: bool,

@@ -33,7 +33,6 @@ fn most_marks(entries: u32) -> u32 {
 /// A mark: an instant with a name, which nothing keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// The instant.
     pub instant: u64,
     /// The name; several marks may have it.
     pub name: String,

@@ -14,7 +14,6 @@ pub struct CreateOptions {
     /// Whether old versions are kept, and how. Without a number of entries (0) there are as many as pages that
     /// can be stored.
     pub history: Option<HistoryIdentity>,
-    /// What is encoded.
     pub encoding: Encoding,
     /// Bytes the volume shows.
     pub size: u64,

@@ -364,7 +364,6 @@ impl TableStore {
     }
 }
 
-/// The rows of a table page.
 fn fill(layer: &dyn Layer, id: &Identity, table: Table, page: u32, rows: &mut [u8]) {
     let per_page = table.rows_per_page(id);
     let first = page * per_page;

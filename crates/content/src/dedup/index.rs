@@ -58,7 +58,6 @@ struct Slot {
     object_plus_1: u32,
 }
 
-/// The index.
 #[derive(Debug, Clone)]
 pub struct LruIndex {
     slots: Vec<Slot>,

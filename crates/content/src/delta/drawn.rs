@@ -7,7 +7,6 @@
 use super::{Encoder, Value};
 use crate::page::{PageTag, spread};
 
-/// Bytes of a page.
 const PAGE_BYTES: f64 = 4096.0;
 
 /// How long encoded values are, as shares of a page.

@@ -17,9 +17,7 @@ use flashlore_flash::{Lpn, ObjectId};
 /// A value and the page that holds it.
 #[derive(Debug)]
 pub struct Value<'a, C, P> {
-    /// What it is.
     pub content: C,
-    /// The page.
     pub page: &'a P,
 }
 

@@ -81,7 +81,6 @@ impl Chains {
         }
     }
 
-    /// Pages there are.
     pub fn pages(&self) -> u32 {
         self.heads.len() as u32
     }

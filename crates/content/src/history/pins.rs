@@ -31,7 +31,6 @@ struct Pin {
 /// A pinned instant and what is kept for it behind the window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinnedInstant {
-    /// The instant.
     pub instant: u64,
     /// Whether somebody made a snapshot of it.
     pub snapshot: bool,

@@ -65,7 +65,6 @@ impl fmt::Display for Holders {
 pub enum Version {
     /// To what it refers to now: it has not changed since.
     Current,
-    /// To this object.
     Object(ObjectId),
     /// To none: it was unmapped.
     Nothing,

@@ -36,7 +36,6 @@ fn vector() -> History {
     history
 }
 
-/// The state at an instant.
 fn state(history: &History, instant: u64) -> [Version; 2] {
     [A, B].map(|lpn| history.at(lpn, instant).unwrap())
 }

@@ -21,7 +21,6 @@ const SUPERBLOCKS: u64 = 2;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayConfig {
-    /// What it is.
     pub kind: ArrayKind,
     /// Data blocks of the SSD, as a share of the data set.
     pub fast: Share,
@@ -70,7 +69,6 @@ pub struct ArrayConfig {
     pub algorithm: Codec,
     /// Time to encode a block.
     pub encode_time: Nanos,
-    /// Time to decode one.
     pub decode_time: Nanos,
     /// Time to compute a signature.
     pub signature_time: Nanos,
@@ -82,7 +80,6 @@ pub struct ArrayConfig {
     pub background: u32,
     /// The disks.
     pub drive: String,
-    /// How many.
     pub disks: u32,
     /// Bytes of a stripe on a disk.
     pub stripe: Count,
@@ -118,7 +115,6 @@ pub enum ArrayKind {
 }
 
 impl ArrayKind {
-    /// Whether it has disks.
     pub fn has_disks(self) -> bool {
         !matches!(self, Self::None | Self::PureSsd)
     }

@@ -73,11 +73,8 @@ pub struct Auto {
 pub struct Geometry {
     /// Channels of the device.
     pub channels: u32,
-    /// Packages on a channel.
     pub packages_per_channel: u32,
-    /// Dies in a package.
     pub dies_per_package: u32,
-    /// Planes of a die.
     pub planes_per_die: u32,
     /// Blocks of a plane. Absent exactly in a template with `auto`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -279,7 +276,6 @@ pub struct BufferConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BufferPolicy {
-    /// There is none.
     None,
     /// The page that came first.
     Fifo,
@@ -313,7 +309,6 @@ pub struct ReadCacheConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheKey {
-    /// There is none.
     None,
     /// Its address.
     Lpn,

@@ -45,7 +45,6 @@ pub struct Shape {
     pub exported_units: u64,
     /// Allocation pools.
     pub pools: u64,
-    /// Blocks of a pool.
     pub blocks_per_pool: u64,
     /// Collection starts when a pool has this many free blocks or fewer.
     pub low_watermark: u64,
@@ -191,7 +190,6 @@ fn check_geometry(device: &DeviceConfig) -> Result<(), Fault> {
 /// The most blocks drawn for one victim: beyond that the choice is greedy for any pool.
 const MOST_CHOICES: u32 = 1 << 16;
 
-/// The most pages of a journal.
 const MOST_JOURNAL_PAGES: u64 = 1 << 16;
 
 fn check_timing(timing: &Timing) -> Result<(), Fault> {

@@ -19,7 +19,6 @@ pub enum Origin {
     Value,
     /// In a bundled preset or part set.
     Preset {
-        /// Its name.
         name: String,
         /// Line, from 1.
         line: usize,

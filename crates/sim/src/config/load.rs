@@ -39,7 +39,6 @@ pub struct RunConfig {
     pub device: DeviceConfig,
     /// The content policies.
     pub system: SystemConfig,
-    /// The host.
     pub host: HostConfig,
 }
 

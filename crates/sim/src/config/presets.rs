@@ -24,7 +24,6 @@ pub struct Preset {
     pub name: &'static str,
     /// One line that says what it is.
     pub description: &'static str,
-    /// Its text.
     pub(super) text: &'static str,
 }
 

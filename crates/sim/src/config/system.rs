@@ -226,7 +226,6 @@ pub struct CodecConfig {
     pub mhz: u32,
     /// Cycles to encode a mapping unit.
     pub encode_cycles: Count,
-    /// Cycles to decode one.
     pub decode_cycles: Count,
     /// Cycles to sketch one. Used by [`Base::Similar`] alone.
     pub sketch_cycles: Count,
@@ -257,12 +256,10 @@ impl CodecConfig {
         self.time(self.encode_cycles)
     }
 
-    /// Time to decode one.
     pub fn decode_time(&self) -> Nanos {
         self.time(self.decode_cycles)
     }
 
-    /// Time to sketch one.
     pub fn sketch_time(&self) -> Nanos {
         self.time(self.sketch_cycles)
     }
@@ -312,7 +309,6 @@ impl SystemConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueConfig {
-    /// Whether there is one.
     pub enabled: bool,
     /// Changes of one page that it holds.
     pub requests: Count,

@@ -243,7 +243,6 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         }
     }
 
-    /// The device.
     pub fn device(&self) -> &S {
         &self.system
     }

@@ -28,24 +28,14 @@ pub enum RunError {
          as parities, whose log that does not model; expected device.map.cache_bytes = \"unlimited\" and \
          device.map.journal_pages = 0"
     )]
-    MapOfParities {
-        /// The device.
-        device: String,
-        /// The system.
-        system: String,
-    },
+    MapOfParities { device: String, system: String },
     /// Reads and writes would be counted in two caches.
     #[error(
         "device.map.cache_bytes of device {device:?} is limited, and so is delta.counted_pages of system \
          {system:?}; reads and writes are counted in the cached map entries then: expected \
          delta.counted_pages = \"unlimited\""
     )]
-    CountsApart {
-        /// The device.
-        device: String,
-        /// The system.
-        system: String,
-    },
+    CountsApart { device: String, system: String },
     /// The configuration contradicts itself.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -86,19 +76,13 @@ pub enum RunError {
         "system {system} needs the content of writes and the trace has none; say what to assume \
          with `--content distinct`"
     )]
-    NoContent {
-        /// The system.
-        system: String,
-    },
+    NoContent { system: String },
     /// The system encodes bytes that nobody knows.
     #[error(
         "system {system} needs the bytes of pages, and those of the trace are not known; use a profile with \
          [similarity], a trace with a file of pages, or, if it encodes them, codec.ratio = \"drawn\""
     )]
-    NoBytes {
-        /// The system.
-        system: String,
-    },
+    NoBytes { system: String },
     /// The array cannot be made, or an operation on it fails.
     #[error("array: {0}")]
     Array(#[from] flashlore_array::ArrayError),
@@ -114,7 +98,6 @@ pub enum RunError {
          `--device auto`"
     )]
     SmallSsd {
-        /// The device.
         device: String,
         /// Bytes needed.
         needed: u64,
@@ -134,10 +117,7 @@ pub enum RunError {
     #[error(
         "system {system} is an array, of which requests follow each other; expected host.think_time = 0"
     )]
-    ThinkTime {
-        /// The system.
-        system: String,
-    },
+    ThinkTime { system: String },
     /// A request of a run of an array fails.
     #[error("request {request}: {source}")]
     OfArray {
@@ -160,7 +140,6 @@ pub enum RunError {
          content for {missing} of {writes} page writes"
     )]
     WritesWithoutContent {
-        /// The system.
         system: String,
         /// Page writes without content.
         missing: u64,
@@ -174,7 +153,6 @@ pub enum RunError {
          expected requests of whole 4 KiB"
     )]
     UnknownBytes {
-        /// The system.
         system: String,
         /// The value's number.
         value: u32,
@@ -187,7 +165,6 @@ pub enum RunError {
          `flashlore trace convert --delta` writes it, or say codec.ratio = \"drawn\""
     )]
     NoRatios {
-        /// The system.
         system: String,
         /// Page writes without R_c.
         missing: u64,
@@ -252,9 +229,7 @@ pub enum RunError {
          {needed} for the digest"
     )]
     OutOfBand {
-        /// The device.
         device: String,
-        /// The system.
         system: String,
         /// Bytes a mapping unit has.
         found: u64,

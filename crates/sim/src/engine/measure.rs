@@ -236,9 +236,7 @@ pub struct Sight {
     pub worked: Worked,
     /// Its dies, or planes where they are independent.
     pub servers: u32,
-    /// Its channels.
     pub channels: u32,
-    /// Its wear.
     pub wear: Option<Wear>,
     /// What is in use of it.
     pub space: Space,

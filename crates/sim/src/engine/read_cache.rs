@@ -26,7 +26,6 @@ struct CachedUnit {
     here: bool,
 }
 
-/// The cache.
 #[derive(Debug)]
 pub struct ReadCache {
     key: CacheKey,

@@ -27,7 +27,6 @@ pub struct Truth {
 /// Instants were compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovered {
-    /// How many.
     pub instants: u32,
     /// Returns to them and back: two for each instant, unless returns themselves filled the window.
     pub returns: u32,
@@ -48,7 +47,6 @@ pub enum RecoveryError {
         "the device refuses to return to {instant} ns, expected any instant from {oldest} ns on"
     )]
     Refused {
-        /// The instant.
         instant: Time,
         /// The start of the window.
         oldest: Time,

@@ -63,7 +63,6 @@ impl<'a> SsdRequest<'a> {
         }
     }
 
-    /// A read of so many units.
     pub fn read(lpn: Lpn, units: u32) -> Self {
         SsdRequest::of_units(Op::Read, lpn, units)
     }
@@ -134,7 +133,6 @@ pub enum SsdError {
         op: Op,
         /// The first unit.
         lpn: Lpn,
-        /// Units.
         units: u32,
         /// Units there are.
         capacity: u32,
@@ -146,7 +144,6 @@ pub enum SsdError {
     Bytes {
         /// The first byte.
         offset: u64,
-        /// Bytes.
         bytes: u64,
     },
     /// It comes before something that was submitted, or to which time has passed.
@@ -162,11 +159,9 @@ pub enum SsdError {
     Entries {
         /// What was asked.
         op: Op,
-        /// Units.
         units: u32,
         /// Which entries.
         what: &'static str,
-        /// How many there are.
         found: usize,
     },
     /// The value has no place among the numbers of values, or a ratio is 0.
@@ -176,7 +171,6 @@ pub enum SsdError {
         lpn: Lpn,
         /// Which entry.
         what: &'static str,
-        /// What it is.
         found: u32,
         /// What it may be.
         expected: &'static str,
@@ -188,15 +182,11 @@ pub enum SsdError {
         lpn: Lpn,
         /// Which entries are missing.
         what: &'static str,
-        /// The system.
         system: String,
     },
     /// Others are outstanding, and this one should be served alone.
     #[error("{outstanding} requests are outstanding, expected none where one is served by itself")]
-    Busy {
-        /// How many.
-        outstanding: u64,
-    },
+    Busy { outstanding: u64 },
     /// The device failed before, and what it holds is undefined since.
     #[error("the SSD failed at an earlier request, expected no further one")]
     Failed,

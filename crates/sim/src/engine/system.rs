@@ -31,7 +31,6 @@ pub trait System {
     const HASHES: bool;
     /// Whether values may be stored in fewer bytes than a page.
     const ENCODES: bool = false;
-    /// The map cache.
     type Cache: MapCache<()>;
 
     /// What lies below the mapping.
@@ -256,7 +255,6 @@ pub enum Distance {
     First,
     /// What that leads to.
     Second,
-    /// And so on.
     Third,
     /// Last before the use.
     Fourth,

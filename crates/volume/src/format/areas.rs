@@ -31,7 +31,6 @@ const MOST_METADATA: u64 = 1 << 60;
 /// Offsets and sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Areas {
-    /// Bytes of a root.
     pub root_bytes: u64,
     /// Table slots.
     pub slots: u32,

@@ -73,22 +73,15 @@ pub enum Change {
         lpn: Lpn,
     },
     /// All addresses hold again what they held at an instant.
-    Return {
-        /// The instant.
-        instant: u64,
-    },
+    Return { instant: u64 },
     /// An instant is kept.
     Snapshot {
-        /// The instant.
         instant: u64,
         /// Bytes of its name, which is the payload; 0 without one.
         name: u8,
     },
     /// It is not kept any more.
-    DeleteSnapshot {
-        /// The instant.
-        instant: u64,
-    },
+    DeleteSnapshot { instant: u64 },
     /// Old versions of addresses are forgotten.
     Purge {
         /// The first address.
@@ -103,7 +96,6 @@ pub enum Change {
     },
     /// Something is noted.
     Note {
-        /// What.
         kind: NoteKind,
         /// Bytes of its payload.
         bytes: u8,
@@ -121,12 +113,10 @@ pub enum JournalEntry {
         sequence: u64,
         /// When it was acknowledged.
         stamp: u64,
-        /// What changed.
         change: Change,
     },
     /// A free block begins to take pages.
     Open {
-        /// The block.
         block: u32,
         /// Whose pages.
         stream: Stream,
@@ -156,7 +146,6 @@ pub enum JournalEntry {
         sequence: u64,
         /// Which part, from 0.
         number: u8,
-        /// Its bytes.
         bytes: [u8; PART_BYTES],
     },
 }
@@ -211,7 +200,6 @@ impl Change {
     }
 }
 
-/// The length of a payload.
 fn payload_bytes(length: u32) -> Option<u8> {
     let length = u8::try_from(length).ok()?;
     (usize::from(length) <= MOST_PAYLOAD).then_some(length)
@@ -302,7 +290,6 @@ impl JournalEntry {
     }
 }
 
-/// The stream with this number.
 pub fn stream_of(number: u8) -> Option<Stream> {
     Stream::ALL.into_iter().find(|&s| s as u8 == number)
 }
@@ -358,7 +345,6 @@ impl Batch {
         (HEADER_BYTES + entries * ENTRY_BYTES + values).next_multiple_of(alignment)
     }
 
-    /// Bytes of its values.
     pub fn value_bytes(&self) -> usize {
         let values = self.values.iter();
         values.map(|v| HEAD_BYTES + v.bytes.len()).sum()

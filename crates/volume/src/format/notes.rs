@@ -50,23 +50,12 @@ pub struct ClockNote {
     pub unproven: u64,
 }
 
-/// A note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
     /// A snapshot has a name.
-    Snapshot {
-        /// Its instant.
-        instant: u64,
-        /// Its name.
-        name: String,
-    },
+    Snapshot { instant: u64, name: String },
     /// An instant has a name.
-    Mark {
-        /// The instant.
-        instant: u64,
-        /// Its name.
-        name: String,
-    },
+    Mark { instant: u64, name: String },
     /// Old versions were purged.
     Purge(PurgeNote),
     /// What the clocks showed.
@@ -76,7 +65,6 @@ pub enum Note {
 /// Which kind of a note an event of the journal makes. Purges are events of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoteKind {
-    /// A mark.
     Mark,
     /// What the clocks showed.
     Clock,
@@ -94,7 +82,6 @@ impl NoteKind {
         }
     }
 
-    /// The kind with this number.
     pub fn of(number: u8) -> Option<NoteKind> {
         [NoteKind::Mark, NoteKind::Clock, NoteKind::Window]
             .into_iter()

@@ -29,7 +29,6 @@ use super::cursor::{Reader, Writer};
 
 /// Bytes in front of the heads.
 pub const FRONT_BYTES: usize = 4;
-/// Bytes of a head.
 pub const HEAD_BYTES: usize = 48;
 /// What a value takes besides its bytes and the slot that the translation layer counts.
 pub const EXTRA_BYTES: u16 = HEAD_BYTES as u16 - SLOT_BYTES as u16;

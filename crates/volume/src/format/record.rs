@@ -18,7 +18,6 @@ use flashlore_flash::{Lpn, Ppn};
 
 use super::cursor::{Reader, Writer};
 
-/// Bytes of a record.
 pub const RECORD_BYTES: usize = 64;
 
 /// Whether the data of a unit are there.

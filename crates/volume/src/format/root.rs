@@ -24,7 +24,6 @@ use super::cursor::{Reader, Writer};
 pub const FIXED_BYTES: usize = 64;
 const MAGIC: [u8; 4] = *b"FLRT";
 
-/// A root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
     /// Number of the checkpoint, from 1.
@@ -50,11 +49,9 @@ pub struct HistoryRoot {
     pub oldest: u64,
     /// The row of the first entry; the others follow, after the last row comes the first.
     pub first: u32,
-    /// Entries.
     pub entries: u32,
     /// Pinned instants.
     pub pins: u32,
-    /// Notes.
     pub notes: u32,
 }
 

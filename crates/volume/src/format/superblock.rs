@@ -97,7 +97,6 @@ pub struct Identity {
     pub policy: Policy,
     /// Whether old versions are kept, and how.
     pub history: Option<HistoryIdentity>,
-    /// What is encoded.
     pub encoding: Encoding,
     /// Drawn at creation.
     pub uuid: [u8; 16],
@@ -151,7 +150,6 @@ impl Identity {
     }
 }
 
-/// The policy of features.
 fn policy_of(features: u32) -> Option<Policy> {
     match features & (FEATURE_DEDUP | FEATURE_TRUST) {
         0 => Some(Policy::Plain),

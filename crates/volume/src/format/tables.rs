@@ -34,7 +34,6 @@ use super::root::HistoryRoot;
 use super::superblock::Identity;
 use crate::notes::rows_beside_snapshots;
 
-/// Bytes of a table page.
 pub const TABLE_PAGE_BYTES: usize = 4096;
 /// Bytes of rows in it.
 pub const PAYLOAD: usize = TABLE_PAGE_BYTES - HEADER;
@@ -48,16 +47,13 @@ const FIRST_WITH_NOTES: u32 = 4;
 const HEADER: usize = 32;
 const MAGIC: [u8; 4] = *b"FLTP";
 
-/// One of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
     /// Logical page to unit or object.
     Map,
-    /// Objects.
     Objects,
     /// Packed pages.
     Packs,
-    /// Blocks.
     Blocks,
     /// Entries of the history, in a ring.
     Versions,
@@ -85,7 +81,6 @@ impl Table {
         Table::Notes,
     ];
 
-    /// Bytes of a row.
     pub fn row_bytes(self, id: &Identity) -> usize {
         match self {
             Table::Map => 4,
@@ -126,7 +121,6 @@ impl Table {
         }
     }
 
-    /// Rows of a page.
     pub fn rows_per_page(self, id: &Identity) -> u32 {
         (PAYLOAD / self.row_bytes(id)) as u32
     }

@@ -15,7 +15,6 @@ use crate::engine::ssd::{Ssd, SsdRequest};
 
 /// An SSD that takes operations of an element.
 pub struct FastDevice<'a> {
-    /// The SSD.
     pub ssd: Ssd<'a>,
     /// The numbers of what it is written, if its system asks for them.
     numbers: Option<Numbers>,
@@ -88,7 +87,6 @@ impl Device for FastDevice<'_> {
 
 /// Disks that take operations of an element.
 pub struct SlowDevice {
-    /// The disks.
     pub disks: Raid0,
     /// Reads so far.
     pub reads: u64,

@@ -141,11 +141,8 @@ pub fn simulate(
 /// Pages that the host asked for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Pages {
-    /// Read.
     pub read: u64,
-    /// Written.
     pub written: u64,
-    /// Trimmed.
     pub trimmed: u64,
     /// Reads compared with what the page should hold.
     pub verified: u64,

@@ -99,7 +99,6 @@ pub struct Setup<'a> {
     pub listener: Listener,
     /// Where pages of the trace are.
     pub machines: Machines,
-    /// Its devices.
     pub engine: Engine<FastDevice<'a>, SlowDevice>,
     /// Numbers of what the SSD is written, if its system asks for them.
     pub numbers: Option<Numbers>,

@@ -73,7 +73,6 @@ pub(super) enum BufferingStep {
 pub enum Traffic {
     /// Of a write buffer.
     Buffer(BufferTraffic),
-    /// Of a queue.
     Queue(QueueTraffic),
 }
 
@@ -89,7 +88,6 @@ pub(super) trait Buffering {
     fn left(&mut self, place: u32, start: Time, at: Time, steps: &mut Vec<BufferingStep>);
     /// When something has to happen by itself.
     fn due(&self) -> Option<Time>;
-    /// It happens.
     fn happen(&mut self, steps: &mut Vec<BufferingStep>);
     /// Units that the host has written.
     fn writes(&self) -> u64;

@@ -18,7 +18,6 @@ use flashlore_ftl::{
 
 use super::{Distance, EncodingTotals, HistoryTotals, Result, System};
 
-/// The deduplicating device.
 pub struct Deduplicating<T: Parts>(ContentDevice<T>);
 
 /// Its parts: `L` names programs, `K` caches the map, `E` encodes, `M` says whether old versions may be kept.

@@ -17,7 +17,6 @@ const LONGEST: u64 = 3_600_000_000_000;
 /// What was counted of one kind of requests.
 #[derive(Debug, Clone)]
 pub struct RequestCounts {
-    /// Its name.
     pub name: &'static str,
     /// Requests that succeeded.
     pub requests: u64,
@@ -34,7 +33,6 @@ pub struct RequestCounts {
 /// What was counted: read, write, zero, trim, flush.
 #[derive(Debug, Clone)]
 pub struct Counts {
-    /// By kind.
     pub kinds: [RequestCounts; 5],
 }
 

@@ -30,7 +30,6 @@ pub enum Request<'a> {
     Zero(u64, u64, bool),
     /// A trim of so many bytes from an offset on.
     Trim(u64, u64),
-    /// A flush.
     Flush,
 }
 
@@ -60,7 +59,6 @@ impl<D: BlockDevice, F: Filter> Filtered<D, F> {
         Filtered { inner, filter }
     }
 
-    /// The filter.
     pub fn filter(&self) -> &F {
         &self.filter
     }
