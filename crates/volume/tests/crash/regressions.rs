@@ -894,3 +894,119 @@ fn an_epoch_that_wrote_nothing_may_be_opened_again_after_damage() {
     };
     scenario.play().unwrap();
 }
+
+/// Three packed pages waited in RAM, one of old versions lay on flash, and the last write had stored its value before the
+/// version that it superseded could go: the check took the fourth unit for one too many.
+#[test]
+fn a_superseded_version_may_stay_beside_three_packed_pages_in_ram() {
+    let scenario = Scenario {
+        setup: Setup {
+            policy: Policy::DedupTrusted,
+            history: Some(HistoryIdentity {
+                entries: 30,
+                least_window: 0,
+                protected: false,
+            }),
+            encoding: Encoding {
+                deltas: true,
+                compression: true,
+            },
+            similar: Some(100),
+            exported: 9,
+            blocks: 8,
+            pages_per_block: 4,
+            units_per_page: 2,
+            alignment: 512,
+            index_entries: 1,
+            garbage: false,
+        },
+        generations: vec![
+            Generation {
+                ops: Arc::new([
+                    Op::Write {
+                        lpn: Lpn(6),
+                        value: 0,
+                        now: 997559,
+                    },
+                    Op::Write {
+                        lpn: Lpn(0),
+                        value: 1073742846,
+                        now: 997562,
+                    },
+                    Op::Checkpoint,
+                    Op::Trim { lpn: Lpn(6) },
+                    Op::Write {
+                        lpn: Lpn(7),
+                        value: 0,
+                        now: 997236,
+                    },
+                    Op::Write {
+                        lpn: Lpn(4),
+                        value: 1073742851,
+                        now: 997238,
+                    },
+                    Op::Write {
+                        lpn: Lpn(5),
+                        value: 1073742852,
+                        now: 997240,
+                    },
+                    Op::Write {
+                        lpn: Lpn(2),
+                        value: 0,
+                        now: 997240,
+                    },
+                    Op::Write {
+                        lpn: Lpn(4),
+                        value: 1073742853,
+                        now: 997240,
+                    },
+                    Op::SlowFlush { during: 1 },
+                    Op::Write {
+                        lpn: Lpn(4),
+                        value: 1073742854,
+                        now: 997242,
+                    },
+                    Op::Flush,
+                ]),
+                trouble: Trouble::Cut(24),
+                style: Style::Calls { percent: 10 },
+                seed: 4149665063,
+                damage: None,
+            },
+            Generation {
+                ops: Arc::new([
+                    Op::Write {
+                        lpn: Lpn(2),
+                        value: 1075741825,
+                        now: 1000000,
+                    },
+                    Op::Write {
+                        lpn: Lpn(2),
+                        value: 1075741826,
+                        now: 1000001,
+                    },
+                    Op::Fua {
+                        lpn: Lpn(1),
+                        value: 1,
+                        now: 1000002,
+                    },
+                    Op::Write {
+                        lpn: Lpn(1),
+                        value: 1075741828,
+                        now: 1000003,
+                    },
+                    Op::Write {
+                        lpn: Lpn(2),
+                        value: 1075741832,
+                        now: 1000007,
+                    },
+                ]),
+                trouble: Trouble::Cut(33),
+                style: Style::Sectors { percent: 10 },
+                seed: 287190148,
+                damage: None,
+            },
+        ],
+    };
+    scenario.play().unwrap();
+}
