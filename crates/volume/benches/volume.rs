@@ -7,11 +7,11 @@
 //! Both wall-clock and processor time are printed, because a flush waits for the disk. The hash is of
 //! what a final read of every page returned: it depends on nothing but the workload.
 
-use flashlore_flash::Lpn;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
+use flashlore_flash::Lpn;
 use flashlore_medium::{FileMedium, Mode};
 use flashlore_volume::{Encoding, Identity, Policy, Volume, bytes_needed, create};
 

@@ -7,13 +7,13 @@
 //! Invariant: a value that was held and has been neither programmed nor written to the journal is on the list,
 //! or, if it is needed no more, among those forgotten.
 
-use flashlore_flash::{Lpn, ObjectId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use flashlore_content::delta::{Short, Value};
 use flashlore_content::{Encoder, PAGE_BYTES, Sketch, VolumeKey};
 use flashlore_delta::Codec;
+use flashlore_flash::{Lpn, ObjectId};
 use flashlore_ftl::policies::delta::packs::MOST_BYTES;
 use parking_lot::Mutex;
 

@@ -6,8 +6,9 @@
 //! Invariants: a snapshot has one name at most, and a name stands for one snapshot at most; marks, purges and clocks
 //! are in the order of their instants; there are never more notes than the table has rows.
 
-use flashlore_flash::Lpn;
 use std::collections::BTreeMap;
+
+use flashlore_flash::Lpn;
 
 use crate::format::notes::{ClockNote, Note, NoteKind, PurgeNote, name_of};
 use crate::format::{Change, Identity, Table};

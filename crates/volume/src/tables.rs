@@ -6,10 +6,10 @@
 //! Invariants: no slot that the last durable root reaches is written; `free` holds every other slot, but for those
 //! the tables use now. A page has at most two slots: where the last root has it, and where it was written since.
 
-use flashlore_flash::{Lpn, ObjectId, PackId};
 use std::collections::HashMap;
 
 use flashlore_content::history::PinnedInstant;
+use flashlore_flash::{Lpn, ObjectId, PackId};
 use flashlore_ftl::blocks::BlockPhase;
 use flashlore_medium::AlignedBuf;
 

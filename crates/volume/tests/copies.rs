@@ -1,8 +1,8 @@
 //! Copies of a volume's file that are made while it is written: what of them can be read is of one instant.
 
-use flashlore_flash::Lpn;
 use std::sync::Arc;
 
+use flashlore_flash::Lpn;
 use flashlore_medium::{Medium, MemoryMedium};
 use flashlore_volume::{
     Encoding, HistoryIdentity, Identity, Policy, Volume, VolumeError, bytes_needed, create,

@@ -5,10 +5,10 @@
 //! `FLASHLORE_WRITE_GOLDEN=1 cargo test -p flashlore-volume --test all golden`, which is needed only
 //! together with a new version number: the image of a version never changes.
 
-use flashlore_flash::Lpn;
 use std::path::PathBuf;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
+use flashlore_flash::Lpn;
 use flashlore_medium::MemoryMedium;
 use flashlore_volume::format::superblock::{OLDEST_VERSION, VERSION};
 use flashlore_volume::{

@@ -1,9 +1,9 @@
 //! The mark of a volume in use: it is durable before an opening changes anything else, and an orderly close alone
 //! takes it away. So whoever opens a volume is told that it was killed, lost its power, or is a copy of one in use.
 
-use flashlore_flash::Lpn;
 use std::sync::Arc;
 
+use flashlore_flash::Lpn;
 use flashlore_medium::{CrashMedium, Medium, MemoryMedium, Style};
 use flashlore_volume::open::rebuild_superblocks;
 use flashlore_volume::{Identity, Policy, Volume, VolumeError, bytes_needed, check, create};

@@ -1,10 +1,10 @@
 //! A batch that an earlier life left behind in the journal never continues a later one, even where
 //! it begins at the very byte where the later one ends.
 
-use flashlore_flash::Lpn;
 use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, VolumeKey};
+use flashlore_flash::Lpn;
 use flashlore_medium::{MemoryMedium, SECTOR};
 use flashlore_volume::format::{Areas, Batch};
 use flashlore_volume::{Encoding, Identity, Policy, Volume, bytes_needed, create, load};

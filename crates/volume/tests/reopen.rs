@@ -1,9 +1,9 @@
 //! What was written is there again, after a clean end and after a plain stop.
 
-use flashlore_flash::Lpn;
 use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
+use flashlore_flash::Lpn;
 use flashlore_medium::MemoryMedium;
 use flashlore_volume::{
     Encoding, HistoryIdentity, Identity, Policy, Survey, Volume, VolumeError, bytes_needed, create,

@@ -17,9 +17,9 @@
 //! between; an object is marked iff it has an entry, and then the queue has a use of it, the last since
 //! it has; at most `capacity` entries.
 
-use flashlore_flash::ObjectId;
 use std::collections::VecDeque;
 
+use flashlore_flash::ObjectId;
 use flashlore_flash::hints::{on_large_pages, prefetch};
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -18,8 +18,9 @@
 use super::log::{Log, VersionEntry};
 use crate::history::{PURGED, names_object};
 use flashlore_flash::hints::{on_large_pages, prefetch};
-use flashlore_flash::{Lpn, ObjectId};
 use std::collections::HashMap;
+
+use flashlore_flash::{Lpn, ObjectId};
 
 /// The tail is left alone up to this length. Short in tests, so that they sort.
 const SHORT_TAIL: u32 = if cfg!(test) { 4 } else { 1024 };

@@ -4,8 +4,9 @@
 //! Numbers count up and wrap around; a number that is out of range names nothing. The entries lie in
 //! chunks, so the memory follows the length: it never holds more than two chunks beyond what is in use.
 
-use flashlore_flash::{Lpn, ObjectId};
 use std::collections::VecDeque;
+
+use flashlore_flash::{Lpn, ObjectId};
 
 /// Entries of a chunk: a power of two. Few in tests, so that they cross the borders of chunks.
 const CHUNK: u32 = if cfg!(test) { 8 } else { 4096 };

@@ -9,10 +9,10 @@
 //! held at most once; its newest version is found, be it held or leaving, unless it was trimmed since;
 //! held, leaving and free places are all there are; the protected segment is not too long.
 
-use flashlore_flash::Lpn;
 use std::collections::HashMap;
 
 use flashlore_content::list::{List, Node};
+use flashlore_flash::Lpn;
 
 /// Which page makes room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

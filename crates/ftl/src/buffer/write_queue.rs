@@ -5,9 +5,10 @@
 //! came before it; no empty bucket is kept; the buckets are ranked by length, then by their oldest
 //! change; the newest version of a page is found until it has left.
 
-use flashlore_flash::Lpn;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
+
+use flashlore_flash::Lpn;
 
 #[derive(Debug, Clone)]
 struct Queued<V> {

@@ -4,10 +4,10 @@
 //! where it lay, before and after each change of the device. A handle that holds the same content and is alive
 //! before and after is the same object, because a write has its new object before it gives the old one up.
 
-use flashlore_flash::{Lpn, ObjectId};
 use std::collections::BTreeMap;
 
 use flashlore_content::history::Version;
+use flashlore_flash::{Lpn, ObjectId};
 
 use crate::common::values::V;
 use crate::rig::Device;

@@ -4,9 +4,9 @@
 //! needed, or when a step says so, and its place may stay taken for a while after it is done. Changes of one
 //! page go on in order of arrival.
 
-use flashlore_flash::Lpn;
 use std::collections::VecDeque;
 
+use flashlore_flash::Lpn;
 use flashlore_ftl::buffer::{Policy, Put, WriteBuffer, WriteQueue};
 
 /// What stands before the device.

@@ -1,7 +1,8 @@
 //! The naive multi-version map: every version of every page in a list, and nothing clever.
 
-use flashlore_flash::Lpn;
 use std::collections::BTreeMap;
+
+use flashlore_flash::Lpn;
 
 /// How a version came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

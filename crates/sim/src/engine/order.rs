@@ -11,9 +11,10 @@
 //! Invariants: the tickets of a page are in order of arrival, each of a change that is not committed;
 //! only the first may be unparked at its commit; no empty line is kept.
 
-use flashlore_flash::Lpn;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+
+use flashlore_flash::Lpn;
 
 use rustc_hash::FxBuildHasher;
 

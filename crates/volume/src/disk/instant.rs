@@ -3,9 +3,10 @@
 //! It holds nothing back: once the window of the history has passed the instant, reading fails. Who needs it longer
 //! makes a snapshot.
 
-use flashlore_flash::Lpn;
 use std::ops::Range;
 use std::sync::Arc;
+
+use flashlore_flash::Lpn;
 
 use super::device::{About, BlockDevice, DiskError, HOLE};
 use super::live::{Disk, When};

@@ -8,12 +8,12 @@
 //! Invariants: a page of 4 KiB changes as a whole, also if only a part of it is written; a read answers what each page
 //! held at one moment between its call and its end; a flush covers what had returned before its call.
 
-use flashlore_flash::Lpn;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use flashlore_content::{PAGE_BYTES, PageBytes};
+use flashlore_flash::Lpn;
 use flashlore_medium::Medium;
 use parking_lot::Mutex;
 

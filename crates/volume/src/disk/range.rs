@@ -1,9 +1,9 @@
 //! Ranges of bytes as pages: a part of a page in front, whole pages, a part behind.
 
-use flashlore_flash::Lpn;
 use std::ops::Range;
 
 use flashlore_content::PAGE_BYTES;
+use flashlore_flash::Lpn;
 
 use super::device::DiskError;
 

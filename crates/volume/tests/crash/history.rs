@@ -1,9 +1,9 @@
 //! Setups and operations, and how they are drawn from a seed.
 
-use flashlore_flash::Lpn;
 use std::sync::Arc;
 
 use flashlore_content::VolumeKey;
+use flashlore_flash::Lpn;
 use flashlore_ftl::policies::delta::similar::SimilarOptions;
 use flashlore_medium::{CrashMedium, Style};
 use flashlore_volume::{Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, create};

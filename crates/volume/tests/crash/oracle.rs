@@ -5,9 +5,10 @@
 //! before are kept to say what went wrong. Of a damaged medium those are allowed that follow what it told to be
 //! durable, and any of their values may be unreadable.
 
-use flashlore_flash::Lpn;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use flashlore_flash::Lpn;
 
 use crate::crash::pages::{
     NO_VALUE, PURGED, UNREADABLE, Value, agrees, doubtful, perhaps, without_doubt,

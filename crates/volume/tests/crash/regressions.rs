@@ -1,9 +1,9 @@
 //! Short histories that once broke the promise, searched at every cut.
 
-use flashlore_flash::Lpn;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use flashlore_flash::Lpn;
 use flashlore_medium::Style;
 use flashlore_volume::format::Areas;
 use flashlore_volume::{Encoding, HistoryIdentity, Policy};

@@ -2,11 +2,11 @@
 //!
 //! Invariant: while the volume is open and the power on, it holds the oracle's newest state.
 
-use flashlore_flash::Lpn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use flashlore_content::PAGE_BYTES;
+use flashlore_flash::Lpn;
 use flashlore_ftl::policies::delta::similar::SimilarOptions;
 use flashlore_medium::{
     Cause, CrashMedium, Faults, FaultyMedium, Medium, Operation, ReadFault, When,

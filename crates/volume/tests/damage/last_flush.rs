@@ -1,11 +1,11 @@
 //! What tells of a flush: what it wrote, and from the next flush on the mark that lies elsewhere. So damage of one
 //! place never hides a flush that another one followed.
 
-use flashlore_flash::Lpn;
 use std::ops::Range;
 use std::sync::Arc;
 
 use flashlore_content::PAGE_BYTES;
+use flashlore_flash::Lpn;
 use flashlore_medium::{CrashMedium, MemoryMedium, SECTOR, Style};
 use flashlore_volume::format::Batch;
 use flashlore_volume::{Volume, VolumeError, bytes_needed, create};

@@ -1,8 +1,8 @@
 //! Reads that fail for a while: while a volume is opened, and while it is in use.
 
-use flashlore_flash::Lpn;
 use std::sync::Arc;
 
+use flashlore_flash::Lpn;
 use flashlore_medium::{Faults, FaultyMedium, MemoryMedium, ReadFault, When};
 use flashlore_volume::{Volume, VolumeError};
 

@@ -1,10 +1,10 @@
 //! Both superblocks were put back to an earlier state: the volume is refused before anything is written, by a check
 //! too, and they can be derived from the rest.
 
-use flashlore_flash::Lpn;
 use std::sync::Arc;
 
 use flashlore_content::VolumeKey;
+use flashlore_flash::Lpn;
 use flashlore_medium::{Medium, MemoryMedium};
 use flashlore_volume::open::rebuild_superblocks;
 use flashlore_volume::{Identity, Volume, VolumeError, bytes_needed, check, create};

@@ -1,9 +1,9 @@
 //! A write of a page of a checkpoint's tables that never reached the medium: what lies there is the same page of an
 //! earlier checkpoint, and holds by itself. The checkpoint is refused, whichever page it is.
 
-use flashlore_flash::Lpn;
 use std::sync::Arc;
 
+use flashlore_flash::Lpn;
 use flashlore_medium::{Medium, MemoryMedium};
 use flashlore_volume::format::tables::TABLE_PAGE_BYTES;
 use flashlore_volume::{Volume, VolumeError, bytes_needed, check, create};

@@ -1,9 +1,9 @@
 //! A damaged volume, opened, read, used on and opened again: each read gives what must be there, or an error.
 
-use flashlore_flash::Lpn;
 use std::sync::Arc;
 
 use flashlore_content::PAGE_BYTES;
+use flashlore_flash::Lpn;
 use flashlore_medium::MemoryMedium;
 use flashlore_volume::{Volume, VolumeError, check};
 

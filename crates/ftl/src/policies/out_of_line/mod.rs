@@ -15,10 +15,10 @@
 //! Invariants: every object to be hashed is in the queue or is being read; a handle is in the queue
 //! at most once, with its bit set; what stands in the queue may be dead or hashed by now.
 
-use flashlore_flash::{Lpn, ObjectId};
 use std::collections::VecDeque;
 
 use flashlore_content::Content;
+use flashlore_flash::{Lpn, ObjectId};
 
 use super::{How, Policy, Served, Unhashed};
 use crate::mapping::objects::Objects;

@@ -1,6 +1,5 @@
 //! What pages hold: the bytes of values, and the numbers of bytes on the SSD.
 
-use flashlore_flash::Lpn;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -9,6 +8,7 @@ use std::sync::Arc;
 use flashlore_array::element::{Device, OperationKind};
 use flashlore_array::timed::TimedStep;
 use flashlore_delta::Page;
+use flashlore_flash::Lpn;
 use flashlore_medium::Medium;
 use flashlore_trace::PageSource;
 use rustc_hash::FxHashMap;

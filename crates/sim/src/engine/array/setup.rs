@@ -1,6 +1,5 @@
 //! The element of a run, with what it holds before the first request, and the devices it is on.
 
-use flashlore_flash::Lpn;
 use std::sync::Arc;
 
 use flashlore_array::addresses::Machine;
@@ -10,6 +9,7 @@ use flashlore_array::rivals::CacheOptions;
 use flashlore_array::timed::{Engine, Limits, Listener};
 use flashlore_array::{ArrayError, Element, Rival};
 use flashlore_delta::Page;
+use flashlore_flash::Lpn;
 use flashlore_medium::{Medium, MemoryMedium};
 use flashlore_trace::Summary;
 use flashlore_units::Entries;

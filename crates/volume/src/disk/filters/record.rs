@@ -7,10 +7,10 @@
 //!
 //! Invariant: each request that began ends once, by a panic too, and what succeeded is told before it is answered.
 
-use flashlore_flash::Lpn;
 use std::ops::Range;
 
 use flashlore_content::PAGE_BYTES;
+use flashlore_flash::Lpn;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::disk::device::{About, BlockDevice, DiskError};
