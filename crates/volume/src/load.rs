@@ -390,12 +390,12 @@ pub(crate) fn page<'a>(
         .ok_or_else(broken)
 }
 
-impl Tables {
-    /// The rows of the map, where they are objects.
-    pub fn map_objects(&self) -> impl Iterator<Item = ObjectId> + '_ {
-        self.map.iter().map(|&row| ObjectId(row))
-    }
+/// The rows of a map as objects, where they are those.
+pub(crate) fn objects_of(map: &[u32]) -> impl Iterator<Item = ObjectId> + '_ {
+    map.iter().map(|&row| ObjectId(row))
+}
 
+impl Tables {
     /// What old versions refer to; all ones for no object.
     pub fn kept(&self) -> impl Iterator<Item = ObjectId> + '_ {
         let window = self.versions.iter().map(|&(_, object, _)| object);
@@ -441,7 +441,7 @@ impl Tables {
         let objects = self.objects.len();
         let nameless = |object: &ObjectId| *object < PURGED && object.index() >= objects;
         if id.has_objects()
-            && let Some(object) = self.map_objects().chain(self.kept()).find(nameless)
+            && let Some(object) = objects_of(&self.map).chain(self.kept()).find(nameless)
         {
             return Err(VolumeError::Damaged(format!(
                 "the map or the history names object {object}, there are {objects}"

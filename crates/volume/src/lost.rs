@@ -14,7 +14,7 @@ use flashlore_flash::{BlockId, Geometry, ObjectId, Ppn};
 
 use crate::error::VolumeError;
 use crate::format::{Record, Slot, UnitKind};
-use crate::load::{BlockState, Tables};
+use crate::load::{BlockState, Tables, objects_of};
 use crate::replay::Replayed;
 use crate::scan::ActiveBlock;
 use crate::unit::Units;
@@ -152,8 +152,7 @@ fn owned(geometry: &Geometry, plain: bool, replayed: &Replayed) -> Vec<u64> {
         own(pack.location);
     }
     let kept = replayed.history.iter().flat_map(History::objects);
-    let map = replayed.map.iter().map(|&row| ObjectId(row));
-    for handle in map.chain(kept) {
+    for handle in objects_of(&replayed.map).chain(kept) {
         let Some(row) = placed.objects.get(handle.index()) else {
             continue;
         };

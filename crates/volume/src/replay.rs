@@ -17,7 +17,7 @@ use crate::best::Best;
 use crate::error::VolumeError;
 use crate::format::notes::{MOST_PAYLOAD, PART_BYTES, Payload};
 use crate::format::{Change, EpochStart, Identity, JournalEntry, Root, Superblock, Table};
-use crate::load::{BlockState, JournalTail, Tables, entries};
+use crate::load::{BlockState, JournalTail, Tables, entries, objects_of};
 use crate::lost::{Lost, stand_in};
 use crate::nand::{Young, first_event};
 use crate::notes::Notes;
@@ -642,7 +642,7 @@ impl<'a> ReplayState<'a> {
 /// Handles that the map or the history of a checkpoint names, and the bases of those; each once or more.
 fn alive(tables: &Tables) -> impl Iterator<Item = ObjectId> + '_ {
     let objects = tables.objects.len();
-    let named = tables.map_objects().chain(tables.kept());
+    let named = objects_of(&tables.map).chain(tables.kept());
     let named = named.filter(move |handle| handle.index() < objects);
     named.flat_map(move |handle| {
         let packed = tables.objects[handle.index()].packed;
@@ -708,8 +708,10 @@ fn check_locations(
     let Placed { objects, packs, .. } = &replayed.placed;
     let mut seen = vec![false; objects.len()];
     let kept = replayed.history.iter().flat_map(History::objects);
-    let map = replayed.map.iter().map(|&row| ObjectId(row));
-    for handle in map.chain(kept).filter(|handle| handle.is_some()) {
+    for handle in objects_of(&replayed.map)
+        .chain(kept)
+        .filter(|handle| handle.is_some())
+    {
         let row = &objects[handle.index()];
         let base = row.packed.map(|packed| packed.base);
         for handle in [Some(handle), base.filter(|base| base.is_some())] {
