@@ -188,16 +188,12 @@ impl<T: Parts> Store<T> {
         // A rewind gives pages that held old versions live values, and packing anew spreads live values between
         // old versions: where these are kept, there may be more until the next packed page is programmed.
         let too_many_packs = packs > most_packs.saturating_add(found_packs.max(usual));
-        // A write stores its value before the version that it supersedes can be given up.
-        let superseded = u64::from(self.records());
+        // A write stores its value before the version that it supersedes can be given up: that is an old one then.
+        let versions = self.policies.versions.as_ref();
+        let superseded = u64::from(versions.is_some_and(|v| !v.history.is_empty()));
         let most_units = most + found_units.max(u64::from(usual) + superseded);
         // What a recovery brings back of a protected window stays.
-        let protects = core.options().thin
-            && self
-                .policies
-                .versions
-                .as_ref()
-                .is_some_and(Versions::protects);
+        let protects = core.options().thin && versions.is_some_and(Versions::protects);
         if units > most_units && !protects || too_many_packs && !self.records() {
             return Err(format!(
                 "{units} units hold something, at most {most} may; {packs} packed pages hold live values, \
