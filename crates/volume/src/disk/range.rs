@@ -184,6 +184,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_page_is_in_one_batch_and_none_is_too_long() {
+        for (first, end) in [
+            (0, 0),
+            (3, 4),
+            (3, 7),
+            (3, 8),
+            (0, 17),
+            (u32::MAX - 6, u32::MAX),
+        ] {
+            let all = Lpn(first)..Lpn(end);
+            let batches: Vec<Range<Lpn>> = in_batches(all.clone(), 4).collect();
+            let lengths = batches.iter().map(|batch| Lpn::each(batch.clone()).len());
+            assert!(
+                lengths.clone().all(|length| (1..=4).contains(&length)),
+                "{batches:?}"
+            );
+            assert_eq!(
+                batches.len(),
+                Lpn::each(all.clone()).len().div_ceil(4),
+                "{batches:?}"
+            );
+            assert!(batches.into_iter().flat_map(Lpn::each).eq(Lpn::each(all)));
+        }
+    }
+
+    #[test]
     fn every_byte_of_a_range_is_in_one_part() {
         for offset in [0, 1, 511, 4095, 4096, 4097, 8191, 8192] {
             for length in [0, 1, 511, 4094, 4095, 4096, 4097, 8191, 8192, 8193, 12288] {
