@@ -540,7 +540,7 @@ class RatioSpread:
 
 @dataclass(frozen=True)
 class Compressibility:
-    """What pages and their differences compress to."""
+    """What pages and their deltas compress to."""
 
     pages: int
     """Page writes whose bytes are known."""

@@ -333,7 +333,7 @@ class History:
 
 @dataclass(frozen=True)
 class Similar:
-    """Differences from pages that were found by similarity."""
+    """Deltas from pages that were found by similarity."""
 
     asked: int
     """Writes to be encoded whose page had nothing to differ from, and whose bytes were known."""
@@ -342,7 +342,7 @@ class Similar:
     """Of them, those for which a page was found."""
 
     taken: int
-    """Of them, those stored as the difference from it."""
+    """Of them, those stored as the delta from it."""
 
     mean_rc: float | None
     """Mean size of these as a share of a page (R_c)."""
@@ -370,7 +370,7 @@ class Merges:
 
 @dataclass(frozen=True)
 class Delta:
-    """Updates stored as differences, and what they share with values compressed by themselves: packed pages."""
+    """Updates stored as deltas, and what they share with values compressed by themselves: packed pages."""
 
     candidates: int
     """Writes that were candidates for an encoded form."""
@@ -379,7 +379,7 @@ class Delta:
     """Of them, those stored whole because encoding did not pay at the time."""
 
     encoded: int
-    """Writes stored as differences."""
+    """Writes stored as deltas."""
 
     mean_rc: float | None
     """Mean size of these as a share of a page (R_c)."""
@@ -409,7 +409,7 @@ class Delta:
     """Packed units in use at the end."""
 
     pinned_bytes: int
-    """Bytes of bases that differences alone kept alive at the end."""
+    """Bytes of bases that deltas alone kept alive at the end."""
 
 
 @dataclass(frozen=True)
@@ -470,13 +470,13 @@ class Array:
     """Reads and writes that the SSD was asked for; neighbours are one."""
 
     delta_ram_peak: int
-    """Most bytes of RAM that differences took, in segments of 64 bytes, preparing included."""
+    """Most bytes of RAM that deltas took, in segments of 64 bytes, preparing included."""
 
     delta_ram: int
     """RAM that they may take, in bytes."""
 
     deltas: int
-    """Contents stored as differences, of references from themselves too."""
+    """Contents stored as deltas, of references from themselves too."""
 
     own_deltas: int
     """Of these, those of references from themselves."""
@@ -485,13 +485,13 @@ class Array:
     """Contents compressed by themselves."""
 
     mean_delta_bytes: float | None
-    """Mean size of a difference, in bytes."""
+    """Mean size of a delta, in bytes."""
 
     mean_alone_bytes: float | None
     """Mean size of a content compressed by itself, in bytes."""
 
     too_big: int
-    """Writes that had a reference and no short difference from it."""
+    """Writes that had a reference and no short delta from it."""
 
     fills: int
     """Contents copied to the SSD because they were read from the disks."""
@@ -738,7 +738,7 @@ class Record:
     """Old versions; zeros on a system without them."""
 
     delta: Delta
-    """Updates as differences; zeros on a system without them."""
+    """Updates as deltas; zeros on a system without them."""
 
     compress: Compress
     """Values compressed by themselves; zeros on a system without them."""

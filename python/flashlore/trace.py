@@ -92,7 +92,7 @@ class Trace:
                 device and operation, at adjacent addresses, and at most this long after the first, such as `100us`,
                 or `0s` for records of the same time.
             content: Where the content of pages comes from.
-            delta: Where the difference ratio R_c of page writes comes from: `trace`, or
+            delta: Where the delta ratio R_c of page writes comes from: `trace`, or
                 `gaussian:mean=MEAN,std=DEVIATION[,seed=SEED]`. Only systems that read it take a trace that has it.
             compact: Leave out pages that are never touched; where it is not said, devices decide.
             devices: Names of the trace's devices to keep; all when empty.
@@ -215,7 +215,7 @@ class Trace:
     def redrawn(self, number: int) -> Trace:
         """Return the trace as run `number` of several seeds has it: every seed that it is drawn with is so much higher.
 
-        Profiles, content that is laid over a trace and assumed difference ratios are drawn. Where nothing is, it is
+        Profiles, content that is laid over a trace and assumed delta ratios are drawn. Where nothing is, it is
         the same trace.
 
         >>> Trace.synth("mail", requests=1000).redrawn(1).paths
@@ -575,7 +575,7 @@ class Summary:
     """All numbers of values are below this one."""
 
     rated_pages: int
-    """Pages written with a difference ratio R_c."""
+    """Pages written with a delta ratio R_c."""
 
     content: ContentCounts
     """Counts of the trace's own content."""

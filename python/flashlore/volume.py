@@ -236,7 +236,7 @@ class Volume(LiveDisk):
             slow: its slow medium, likewise.
             machines: how many machines it has; 1 by default.
             fast_size: bytes of the fast medium that are used; by default a tenth of the bytes of all machines.
-            delta_ram: bytes of RAM for differences; by default a quarter of those of the fast medium.
+            delta_ram: bytes of RAM for deltas; by default a quarter of those of the fast medium.
             ordered: write blocks home in order, so that the slow medium alone holds an older state.
             strict: let no write of a client reach the fast medium.
             overwrite: use media that hold something, which is lost.
@@ -463,7 +463,7 @@ class Volume(LiveDisk):
         return Scrubbed(read, tuple(found))
 
     def clone(self, native: int, machine: int, *, image: StrPath | None = None, overwrite: bool = False) -> Cloned:
-        """Fill a machine of an array with what another one holds, and store only short differences from that.
+        """Fill a machine of an array with what another one holds, and store only short deltas from that.
 
         Args:
             native: the number of the machine that is compared with.

@@ -21,7 +21,7 @@ class Saved:
     """By sharing equal pages."""
 
     delta: int
-    """By storing differences."""
+    """By storing deltas."""
 
     compression: int
     """By compressing."""
@@ -206,13 +206,13 @@ class ElementInfo:
     """What the element of an open array holds and did."""
 
     references: int
-    """Virtual blocks that others are differences from."""
+    """Virtual blocks that others are deltas from."""
 
     detached: int
     """Of these, those without an address."""
 
     associates: int
-    """Virtual blocks that are differences from a reference."""
+    """Virtual blocks that are deltas from a reference."""
 
     independents: int
     """All other virtual blocks."""
@@ -221,7 +221,7 @@ class ElementInfo:
     """Virtual blocks there can be."""
 
     delta_ram: int
-    """Bytes of RAM for differences in use."""
+    """Bytes of RAM for deltas in use."""
 
     delta_ram_peak: int
     """The most that were."""
@@ -417,10 +417,10 @@ class Cloned:
     zeros: int
     """Blocks stored as nothing: they are zeros."""
 
-    differences: int
-    """Blocks stored as differences."""
+    deltas: int
+    """Blocks stored as deltas."""
 
-    difference_bytes: int
+    delta_bytes: int
     """Bytes of these."""
 
     compressed: int

@@ -38,7 +38,7 @@ class Workload:
     """Where the content comes from: `from_trace`, or the model it was made by."""
 
     delta: str | dict[str, Any] | None = None
-    """Where the difference ratio R_c of page writes comes from, if there is one."""
+    """Where the delta ratio R_c of page writes comes from, if there is one."""
 
 
 @dataclass(frozen=True)

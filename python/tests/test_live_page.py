@@ -469,7 +469,7 @@ STANDS = {
     'saved_bytes{by="delta"}': 2**16,
     'saved_bytes{by="compression"}': 2**15,
     'value_bytes{as="whole"}': 2**14,
-    'value_bytes{as="difference"}': 2**13,
+    'value_bytes{as="delta"}': 2**13,
     'value_bytes{as="compressed"}': 2**12,
     "window_seconds": 7200,
     "window_start_timestamp_seconds": 0,
@@ -503,7 +503,7 @@ GROWS = {
     'dedup_writes_total{found="same"}': 100,
     'dedup_writes_total{found="elsewhere"}': 300,
     'dedup_writes_total{found="nothing"}': 600,
-    'encoded_writes_total{as="difference"}': 20,
+    'encoded_writes_total{as="delta"}': 20,
     'encoded_writes_total{as="compressed"}': 30,
     "erases_total": 12,
     **{
@@ -527,7 +527,7 @@ SHOWN = {
     "Bytes": "Clients can read 1 MiB|Stored, old versions too 512 KiB|Of old versions 1 MiB",
     "Saved against plain pages": "Saved 10.9 %",
     "Pages written, by what was found": "New content 60/s|Known from elsewhere 30/s|What was there already 10/s",
-    "Pages written encoded": "As differences 2/s|Compressed 3/s",
+    "Pages written encoded": "As deltas 2/s|Compressed 3/s",
     "How far back it goes": "Window 2 h",
     "Changes remembered": "Changes of pages remembered 40",
     "Pages programmed a second, by cause": "Pages of clients 190/s|Packed pages 0.1/s|Materialized 0.2/s|"

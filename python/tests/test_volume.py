@@ -583,7 +583,7 @@ def test_arrays_have_machines(tmp_path: Path) -> None:
         first.write(0, random)
         assert array.read(0, len(random)) == random
         cloned = array.clone(0, 1)
-        assert cloned.differences + cloned.whole == 64
+        assert cloned.deltas + cloned.whole == 64
         second.write(5, b"mine")
         second.flush()
         assert first.read(0, len(random)) == random

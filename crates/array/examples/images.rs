@@ -15,7 +15,7 @@
 //!
 //! With `--requests 0` it ends after the second step.
 //!
-//! Every read is compared with what the block must hold. RAM for differences is an eighth of the native image, there
+//! Every read is compared with what the block must hold. RAM for deltas is an eighth of the native image, there
 //! is a virtual block for each data block and for each four blocks of the largest image, and the log is as long as all
 //! images, so that its cleaning decides nothing.
 
@@ -226,7 +226,7 @@ struct Outcome {
     stored: Vec<Stored>,
     /// While the clones were made, read, and used.
     phases: [Statistics; 3],
-    /// Most bytes of differences in RAM.
+    /// Most bytes of deltas in RAM.
     delta_ram: u64,
     /// Associates and references in RAM at the end.
     similar: u64,
@@ -392,15 +392,15 @@ fn below(random: &mut Xoshiro256PlusPlus, limit: usize) -> usize {
 fn print_stored(files: &[File], share: f64, outcomes: &[Outcome]) {
     println!("\nFast medium: {share} % of the native image. Clones as they were made:\n");
     println!(
-        "| clone | way | zeros | differences | mean bytes | compressed | mean bytes | whole | log KiB | home KiB | stored |"
+        "| clone | way | zeros | deltas | mean bytes | compressed | mean bytes | whole | log KiB | home KiB | stored |"
     );
     println!("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|");
     for (number, file) in files[1..].iter().enumerate() {
         for outcome in outcomes {
             let (image, stored) = (&outcome.images[number], &outcome.stored[number]);
-            let records = stored.differences + stored.compressed + stored.whole;
+            let records = stored.deltas + stored.compressed + stored.whole;
             let log = records * RECORD_HEAD
-                + stored.difference_bytes
+                + stored.delta_bytes
                 + stored.compressed_bytes
                 + stored.whole * BLOCK as u64;
             let home = (stored.home + stored.slot) * BLOCK as u64;
@@ -409,8 +409,8 @@ fn print_stored(files: &[File], share: f64, outcomes: &[Outcome]) {
                 file.name,
                 outcome.name,
                 image.zeros,
-                image.differences,
-                mean(image.difference_bytes, image.differences),
+                image.deltas,
+                mean(image.delta_bytes, image.deltas),
                 image.compressed,
                 mean(image.compressed_bytes, image.compressed),
                 image.whole,
@@ -434,7 +434,7 @@ fn print_accesses(share: f64, outcomes: &[Outcome]) {
         "\nFast medium: {share} % of the native image. Operations for each block that was made, read or used:\n"
     );
     println!(
-        "| phase | way | SSD reads | SSD writes | HDD reads | HDD KiB read | HDD writes | HDD KiB written | differences in RAM, most KiB | similar at the end |"
+        "| phase | way | SSD reads | SSD writes | HDD reads | HDD KiB read | HDD writes | HDD KiB written | deltas in RAM, most KiB | similar at the end |"
     );
     println!("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|");
     let phases = ["made", "read", "used"].into_iter().enumerate();
@@ -446,7 +446,7 @@ fn print_accesses(share: f64, outcomes: &[Outcome]) {
             let made = outcome
                 .images
                 .iter()
-                .map(|image| image.differences + image.compressed + image.whole)
+                .map(|image| image.deltas + image.compressed + image.whole)
                 .sum();
             let blocks = match number {
                 0 => made,

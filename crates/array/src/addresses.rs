@@ -113,7 +113,7 @@ impl Addresses {
     }
 
     /// The blocks with the same address in the other machines.
-    pub fn twins(&self, block: u32) -> impl Iterator<Item = u32> + '_ {
+    pub fn counterparts(&self, block: u32) -> impl Iterator<Item = u32> + '_ {
         let (own, address) = self.place(block);
         let others = self.machines.iter().zip(&self.first).enumerate();
         others
@@ -122,7 +122,7 @@ impl Addresses {
     }
 
     /// The block with the same address in another machine, if it has one.
-    pub fn twin_in(&self, block: u32, machine: u8) -> Option<u32> {
+    pub fn counterpart_in(&self, block: u32, machine: u8) -> Option<u32> {
         let address = self.place(block).1;
         self.block(lba(machine, address.into())).ok()
     }
@@ -177,12 +177,12 @@ mod tests {
     }
 
     #[test]
-    fn twins_have_the_same_address_in_other_machines() {
+    fn counterparts_have_the_same_address_in_other_machines() {
         let addresses = three();
-        let twins = |block| addresses.twins(block).collect::<Vec<_>>();
-        assert_eq!(twins(1), [11, 14]);
-        assert_eq!(twins(11), [1, 14]);
-        assert_eq!(twins(5), [18]);
-        assert_eq!(twins(9), []);
+        let counterparts = |block| addresses.counterparts(block).collect::<Vec<_>>();
+        assert_eq!(counterparts(1), [11, 14]);
+        assert_eq!(counterparts(11), [1, 14]);
+        assert_eq!(counterparts(5), [18]);
+        assert_eq!(counterparts(9), []);
     }
 }

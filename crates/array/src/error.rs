@@ -10,7 +10,7 @@ pub enum ContentError {
     Medium(#[from] MediumError),
     #[error("its checksum is {found:#010x}, expected {expected:#010x}")]
     Checksum { found: u32, expected: u32 },
-    #[error("its difference does not decode: {0}")]
+    #[error("its delta does not decode: {0}")]
     Decode(#[from] DecodeError),
 }
 

@@ -5,7 +5,7 @@
 //! | [`addresses`] | addresses of the host, which name a virtual machine |
 //! | [`element`] | what every such array does, and who listens to what it asks of its media |
 //! | [`error`] | what can go wrong |
-//! | [`icash`] | I-CASH: reference blocks on the fast medium, a log of differences on the slow one |
+//! | [`icash`] | I-CASH: reference blocks on the fast medium, a log of deltas on the slow one |
 //! | [`hdd`] | hard disks in simulated time, and RAID-0 over them |
 //! | [`timed`] | requests to an array in simulated time |
 //! | [`rivals`] | what it is measured against: the fast medium alone, the slow one alone, two caches |

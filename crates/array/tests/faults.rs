@@ -263,7 +263,7 @@ fn what_cannot_be_read_is_an_error_for_those_who_need_it_alone() {
     );
 }
 
-/// What was read from the slow medium has a copy on the fast one, or became a difference from what is there.
+/// What was read from the slow medium has a copy on the fast one, or became a delta from what is there.
 #[test]
 fn what_is_at_home_is_read_there_when_its_copy_cannot_be() {
     let mut arrays = 0;

@@ -86,17 +86,14 @@ fn identical_blocks_cost_a_few_bytes_and_share_blocks_of_the_log() {
     let before = element.statistics().slow;
     let image = element.clone_machine(0, 1).unwrap();
     element.flush().unwrap();
-    assert_eq!(image.differences, u64::from(BLOCKS));
-    assert!(
-        image.difference_bytes <= u64::from(BLOCKS) * 10,
-        "{image:?}"
-    );
-    // 20 bytes of a record and at most 10 of difference: 130 of them in a block.
+    assert_eq!(image.deltas, u64::from(BLOCKS));
+    assert!(image.delta_bytes <= u64::from(BLOCKS) * 10, "{image:?}");
+    // 20 bytes of a record and at most 10 of delta: 130 of them in a block.
     let written = element.statistics().slow.since(&before).written_bytes / 4096;
     assert!(written <= 300_u64.div_ceil(130), "{written} blocks");
     let stored = element.how_stored(1).unwrap();
-    assert_eq!(stored.difference_bytes, image.difference_bytes);
-    assert_eq!(stored.differences, image.differences);
+    assert_eq!(stored.delta_bytes, image.delta_bytes);
+    assert_eq!(stored.deltas, image.deltas);
 }
 
 #[test]
@@ -107,8 +104,8 @@ fn similarity_pays_at_equal_addresses_and_compression_does_not() {
         element.how_stored(1).unwrap()
     };
     let similar = stored(PLAIN);
-    assert_eq!((similar.differences, similar.home), (300, 0));
-    assert!(similar.difference_bytes < 300 * 20, "{similar:?}");
+    assert_eq!((similar.deltas, similar.home), (300, 0));
+    assert!(similar.delta_bytes < 300 * 20, "{similar:?}");
     let control = stored(CONTROL);
     assert_eq!((control.compressed, control.home), (0, 300));
 }
@@ -122,13 +119,13 @@ fn at_other_addresses_compression_does_what_similarity_cannot() {
     let bytes = |way: (Similarity, Compression)| {
         let mut element = array(BLOCKS + 10, way.0, way.1);
         let image = make(&mut element, moved);
-        assert_eq!(image.differences + image.compressed, 150, "{way:?}");
+        assert_eq!(image.deltas + image.compressed, 150, "{way:?}");
         assert_eq!(image.whole, 150, "{way:?}");
-        image.difference_bytes + image.compressed_bytes
+        image.delta_bytes + image.compressed_bytes
     };
     let control = bytes(CONTROL);
     assert!(control < 150 * 700, "{control} bytes");
-    // The difference from a block that is not alike is the block compressed by itself.
+    // The delta from a block that is not alike is the block compressed by itself.
     assert!(bytes(PLAIN) >= control - 150);
     let both = bytes((Similarity::Signatures, Compression::IfShorter));
     assert!(both <= control);
@@ -157,5 +154,5 @@ fn native_blocks_that_are_no_base_leave_the_pool_for_those_that_are() {
         _ => page((9000 + address) << 16),
     });
     // A third of 300 blocks have a base; all but the spare data blocks hold one.
-    assert!((96..=100).contains(&image.differences), "{image:?}");
+    assert!((96..=100).contains(&image.deltas), "{image:?}");
 }

@@ -1,4 +1,4 @@
-//! Images of new virtual machines: stored as differences from a native one, and equal to what they were made from.
+//! Images of new virtual machines: stored as deltas from a native one, and equal to what they were made from.
 
 use crate::support;
 
@@ -108,18 +108,18 @@ impl Pair {
 }
 
 #[test]
-fn an_image_is_stored_as_differences_where_the_pool_has_the_native_blocks() {
+fn an_image_is_stored_as_deltas_where_the_pool_has_the_native_blocks() {
     let mut pair = Pair::new(setup(100, 0));
     let image = pair.image();
     // Of ten blocks one is zeros and one is something else altogether.
-    assert_eq!((image.zeros, image.differences, image.whole), (6, 48, 6));
-    assert!(image.difference_bytes < 48 * 60, "{image:?}");
+    assert_eq!((image.zeros, image.deltas, image.whole), (6, 48, 6));
+    assert!(image.delta_bytes < 48 * 60, "{image:?}");
     for _ in 0..2 {
         pair.holds(0, BLOCKS, |address| page(native_value(address)));
         pair.holds(1, BLOCKS, image_page);
         pair.reopen();
     }
-    // Another one, over differences that only the log has: no native place may be written before a record says so.
+    // Another one, over deltas that only the log has: no native place may be written before a record says so.
     let other = |address: u32| page((9000 + address) << 16);
     let mut read = |address: u64, content: &mut [u8; 4096]| {
         *content = other(address as u32);
@@ -137,7 +137,7 @@ fn a_clone_holds_what_the_native_machine_does_and_both_go_on_apart() {
     for journal_blocks in [0, 150] {
         let mut pair = Pair::new(setup(100, journal_blocks));
         let image = pair.element.clone_machine(0, 2).unwrap();
-        assert_eq!((image.zeros, image.differences, image.whole), (3, 27, 0));
+        assert_eq!((image.zeros, image.deltas, image.whole), (3, 27, 0));
         pair.element.write(lba(0, 4), &page(77 << 16)).unwrap();
         pair.element.write(lba(2, 6), &page(78 << 16)).unwrap();
         let native = |address| {
@@ -167,11 +167,8 @@ fn in_a_small_pool_the_rest_of_an_image_goes_home() {
     for journal_blocks in [0, 40] {
         let mut pair = Pair::new(setup(20, journal_blocks));
         let image = pair.image();
-        assert_eq!(
-            image.zeros + image.differences + image.whole,
-            u64::from(BLOCKS)
-        );
-        assert!(image.differences >= 10 && image.whole >= 20, "{image:?}");
+        assert_eq!(image.zeros + image.deltas + image.whole, u64::from(BLOCKS));
+        assert!(image.deltas >= 10 && image.whole >= 20, "{image:?}");
         pair.holds(0, BLOCKS, |address| page(native_value(address)));
         pair.holds(1, BLOCKS, image_page);
         pair.reopen();
@@ -183,7 +180,7 @@ fn in_a_small_pool_the_rest_of_an_image_goes_home() {
     }
 }
 
-/// Blocks of the machine that is made anew were references: they keep what differences are based on, without an
+/// Blocks of the machine that is made anew were references: they keep what deltas are based on, without an
 /// address. They became associates that were references too.
 #[test]
 fn references_of_a_machine_that_is_made_anew_lose_their_addresses() {

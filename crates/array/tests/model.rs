@@ -250,8 +250,8 @@ fn long_histories_reach_everything_many_times() {
     reached("hit of an associate", |c| c.hits_associate);
     reached("hit of a reference", |c| c.hits_reference);
     reached("miss", |c| c.misses);
-    reached("difference", |c| c.deltas);
-    reached("difference of a reference from itself", |c| c.own_deltas);
+    reached("delta", |c| c.deltas);
+    reached("delta of a reference from itself", |c| c.own_deltas);
     reached("compressed", |c| c.alone);
     reached("too big", |c| c.too_big);
     reached("reference detached", |c| c.detached);
@@ -276,9 +276,9 @@ fn long_histories_reach_everything_many_times() {
     reached("batch", |c| c.batches);
 }
 
-/// Six pairs of a reference and an associate, and RAM for the differences of three.
+/// Six pairs of a reference and an associate, and RAM for the deltas of three.
 #[test]
-fn differences_of_references_leave_ram_when_there_are_no_others() {
+fn deltas_of_references_leave_ram_when_there_are_no_others() {
     let mut draw = Draw::new(5);
     let mut setup = Setup::draw(&mut draw);
     setup.shape.machines.truncate(1);

@@ -189,7 +189,7 @@ fn a_halved_heatmap_lets_the_popular_block_of_today_be_the_reference() {
         while element.states().references == 0 {
             holds(&mut element, 1, &new);
         }
-        // The reference's own content is in its data block: writing it again is a difference from itself.
+        // The reference's own content is in its data block: writing it again is a delta from itself.
         let before = element.counters().own_deltas;
         write(&mut element, 0, &old);
         element.counters().own_deltas > before
@@ -271,7 +271,7 @@ fn an_observer_hears_every_operation_and_where_the_background_begins() {
 
 /// The block at the same address elsewhere is an associate: its reference serves, and there is no second level.
 #[test]
-fn a_block_joins_the_reference_of_its_twin() {
+fn a_block_joins_the_reference_of_its_counterpart() {
     let mut element = open(options());
     write(&mut element, 5, &page((1 << 16) | 1));
     write(&mut element, 6, &page((1 << 16) | 2));

@@ -1,6 +1,6 @@
 //! R_c of every write of a trace by the bytes of its pages, as definition 13 measures it.
 //!
-//! A page is encoded as its difference from what it held before: the last write, or before any write what
+//! A page is encoded as its delta from what it held before: the last write, or before any write what
 //! a read found there. A page of which nothing is known before, or not since a trim, has nothing to
 //! differ from, and R_c is 1.
 

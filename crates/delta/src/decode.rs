@@ -26,8 +26,8 @@ pub enum DecodeError {
         /// Bytes there are.
         found: usize,
     },
-    /// A difference without its base.
-    #[error("this is a difference, and no base was given")]
+    /// A delta without its base.
+    #[error("this is a delta, and no base was given")]
     NoBase,
     /// The body ends before the page is complete.
     #[error("the body ends when {filled} of {PAGE_BYTES} bytes of the page are known")]
@@ -74,7 +74,7 @@ pub enum DecodeError {
 }
 
 /// Decodes an encoded page, which must be all of `encoded`. `base` is ignored where the page is not
-/// a difference. Whether it is one, [`Form::read`] tells.
+/// a delta. Whether it is one, [`Form::read`] tells.
 ///
 /// # Errors
 /// When the bytes are not an encoded page, or need a base and there is none; `page` may hold

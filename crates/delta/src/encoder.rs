@@ -29,7 +29,7 @@ impl Encoder {
         }
     }
 
-    /// `page` as its difference from `base`: header and body, at most `limit_bytes` together and never
+    /// `page` as its delta from `base`: header and body, at most `limit_bytes` together and never
     /// more than [`MAX_BYTES`]; nothing if it takes more. Then the page itself is the shorter form.
     pub fn delta(
         &mut self,

@@ -29,7 +29,7 @@ impl Codec {
 pub struct Form {
     /// How the page is encoded.
     pub codec: Codec,
-    /// Whether it is a difference, which only its base decodes.
+    /// Whether it is a delta, which only its base decodes.
     pub has_base: bool,
     pub body_bytes: u16,
 }

@@ -1,4 +1,4 @@
-//! A page as its difference from another, or compressed by itself.
+//! A page as its delta from another, or compressed by itself.
 //!
 //! | module | what it is |
 //! |---|---|

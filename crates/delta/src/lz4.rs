@@ -12,7 +12,7 @@ const ROOM: usize = lz4_flex::block::get_maximum_output_size(PAGE_BYTES);
 
 /// What compression needs besides the pages.
 pub(crate) struct Scratch {
-    difference: Box<Page>,
+    delta: Box<Page>,
     compressed: Box<[u8; ROOM]>,
     table: CompressTable,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Scratch {
 impl Scratch {
     pub fn new() -> Self {
         Self {
-            difference: Box::new([0; PAGE_BYTES]),
+            delta: Box::new([0; PAGE_BYTES]),
             compressed: Box::new([0; ROOM]),
             table: CompressTable::small(),
         }
@@ -31,9 +31,9 @@ impl Scratch {
         let input = match base {
             None => page,
             Some(base) => {
-                self.difference.copy_from_slice(page);
-                exclusive_or(&mut self.difference, base);
-                &self.difference
+                self.delta.copy_from_slice(page);
+                exclusive_or(&mut self.delta, base);
+                &self.delta
             }
         };
         let into = &mut self.compressed[..];

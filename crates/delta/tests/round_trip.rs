@@ -143,7 +143,7 @@ proptest! {
     }
 }
 
-/// Bytes of a difference's body.
+/// Bytes of a delta's body.
 fn body_bytes(codec: Codec, old: &Page, new: &Page) -> usize {
     let mut encoder = Encoder::new();
     let encoded = encoder.delta(codec, old, new, usize::MAX);
@@ -263,7 +263,7 @@ fn errors_say_what_was_found() {
     }
     assert_eq!(
         said(&[2, 3, 0, 7, 0xF7, 0x1F], None),
-        "this is a difference, and no base was given"
+        "this is a delta, and no base was given"
     );
 }
 
@@ -290,8 +290,8 @@ fn the_format_by_hand() {
 fn a_body_of_lz4_is_lz4_of_the_exclusive_or() {
     let mut encoder = Encoder::new();
     let (old, new) = (text(10), deleted(&text(10), 3000, 40));
-    let difference: Page = std::array::from_fn(|i| old[i] ^ new[i]);
-    for (base, input) in [(Some(&old), &difference), (None, &new)] {
+    let delta: Page = std::array::from_fn(|i| old[i] ^ new[i]);
+    for (base, input) in [(Some(&old), &delta), (None, &new)] {
         let encoded = match base {
             Some(base) => encoder.delta(Codec::Lz4, base, &new, usize::MAX),
             None => encoder.alone(Codec::Lz4, &new, usize::MAX),

@@ -69,7 +69,7 @@ impl<F: Flash> Faulty<F> {
 impl<F: Flash> Flash for Faulty<F> {
     type Page = F::Page;
     type Error = FaultError<F::Error>;
-    // What may fail is looked at first, also in a simulated twin of a device that does so.
+    // What may fail is looked at first, also in a simulation of a device that does so.
     const PROVES: bool = true;
 
     fn is_block_failure(error: &Self::Error) -> bool {

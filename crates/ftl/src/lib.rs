@@ -14,8 +14,8 @@
 //! | [`core`] | the parts above in one place, and what is done with them: append, read, collect, pass time |
 //! | [`plain`] | a page-mapped device |
 //! | [`policies`] | what a device that looks at content may do with a write, a room for each |
-//! | [`content`] | a device that looks at content: a page per distinct value, differences |
-//! | [`trap`] | a device that keeps old versions as differences from newer ones: BVSSD's rival |
+//! | [`content`] | a device that looks at content: a page per distinct value, deltas |
+//! | [`trap`] | a device that keeps old versions as deltas from newer ones: BVSSD's rival |
 //! | [`counters`] | what is counted |
 //! | [`error`] | what can go wrong |
 

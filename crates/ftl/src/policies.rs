@@ -4,7 +4,7 @@
 //! | folder | policy |
 //! |---|---|
 //! | [`dedup`] | one page for each distinct value (CA-SSD) |
-//! | [`delta`] | values in fewer bytes than a page: differences (DeltaFTL), and compressed by themselves |
+//! | [`delta`] | values in fewer bytes than a page: deltas (DeltaFTL), and compressed by themselves |
 //! | [`history`] | old versions, and the way back to them (BVSSD) |
 //! | [`out_of_line`] | pages that are hashed in idle time (CAFTL) |
 //! | [`prefetch`] | index entries restored from flash |

@@ -1,6 +1,6 @@
 //! The invariants of `spec/ca-ssd.md` section 6 that can be seen at every step of a random history,
 //! under collection, eviction and trim. (Invariants 1, 3, 4 and 5 are in `histories.rs` and, with the
-//! whole state, in `twins.rs`; 9 is in `identities.rs`.)
+//! whole state, in `reference_models.rs`; 9 is in `identities.rs`.)
 
 use crate::common;
 

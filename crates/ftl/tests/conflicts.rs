@@ -1,9 +1,9 @@
-//! The conflict checklist of deduplication, differences and history together (`spec/matrix.md`), a scenario for
+//! The conflict checklist of deduplication, deltas and history together (`spec/matrix.md`), a scenario for
 //! each line, in its order; then what the model test (`model`) found, each as small as it could be made.
 
 use crate::common;
 
-use common::policies::{DIFFERENCES, VERSIONS};
+use common::policies::{DELTAS, VERSIONS};
 use common::values::{Lengths, Page, V};
 use flashlore_content::history::{HistoryOptions, Version};
 use flashlore_content::{Content, DedupOptions, NoCensus};
@@ -21,11 +21,11 @@ type Device = ContentFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Leng
 
 const PAGES: u32 = 40;
 
-/// Any second write of a page is a difference, of 1000 bytes; nothing is read-hot.
+/// Any second write of a page is a delta, of 1000 bytes; nothing is read-hot.
 const DELTA: DeltaOptions = DeltaOptions {
     hot_writes: 1,
     hot_reads: NEVER,
-    ..DIFFERENCES
+    ..DELTAS
 };
 
 /// What is on.
@@ -161,7 +161,7 @@ impl Small {
         self.ftl.objects().is_delta(self.object(lpn))
     }
 
-    /// References of an object: of pages, of old versions, of differences.
+    /// References of an object: of pages, of old versions, of deltas.
     fn references(&self, object: ObjectId) -> (u32, u32, u32) {
         let objects = self.ftl.objects();
         (
@@ -219,7 +219,7 @@ impl Small {
 }
 
 #[test]
-fn a_shared_base_that_all_its_pages_left_stays_for_the_difference() {
+fn a_shared_base_that_all_its_pages_left_stays_for_the_delta() {
     let mut device = Small::new(Policy {
         versions: None,
         ..ALL
@@ -249,7 +249,7 @@ fn a_shared_base_that_all_its_pages_left_stays_for_the_difference() {
 }
 
 #[test]
-fn two_pages_hold_different_differences_from_one_base() {
+fn two_pages_hold_different_deltas_from_one_base() {
     let mut device = Small::new(Policy {
         versions: None,
         ..ALL
@@ -266,7 +266,7 @@ fn two_pages_hold_different_differences_from_one_base() {
         (device.read(Lpn(0)), device.read(Lpn(1))),
         (Some(2), Some(3))
     );
-    // A newer difference of one, and the end of it, are nothing to the other.
+    // A newer delta of one, and the end of it, are nothing to the other.
     assert_eq!(device.write(Lpn(0), 4), Outcome::Packed);
     device.trim(Lpn(0));
     assert_eq!(device.references(base), (0, 0, 1));
@@ -275,7 +275,7 @@ fn two_pages_hold_different_differences_from_one_base() {
 }
 
 #[test]
-fn collection_moves_a_value_that_a_page_an_old_version_and_a_difference_need() {
+fn collection_moves_a_value_that_a_page_an_old_version_and_a_delta_need() {
     let mut device = Small::new(ALL);
     device.write(Lpn(0), 1);
     device.write(Lpn(1), 1);
@@ -311,7 +311,7 @@ fn collection_moves_a_value_that_a_page_an_old_version_and_a_difference_need() {
 }
 
 #[test]
-fn a_return_finds_a_difference_of_which_the_base_was_merged() {
+fn a_return_finds_a_delta_of_which_the_base_was_merged() {
     for window_passes in [false, true] {
         let mut device = Small::new(Policy {
             index: 0,
@@ -342,10 +342,10 @@ fn a_return_finds_a_difference_of_which_the_base_was_merged() {
     }
 }
 
-/// Collection meets the base of a difference whose page it lets share another object with that value: the
-/// difference stays for an old version, and so must its base.
+/// Collection meets the base of a delta whose page it lets share another object with that value: the
+/// delta stays for an old version, and so must its base.
 #[test]
-fn collection_merges_a_difference_that_an_old_version_needs() {
+fn collection_merges_a_delta_that_an_old_version_needs() {
     let mut device = Small::new(Policy {
         index: 2,
         delta: Some(DeltaOptions {
@@ -359,15 +359,15 @@ fn collection_merges_a_difference_that_an_old_version_needs() {
     device.collect(device.object(Lpn(9)));
     device.write(Lpn(0), 1);
     assert_eq!(device.write(Lpn(0), 2), Outcome::Packed);
-    let (base, difference) = (device.base_of(Lpn(0)), device.object(Lpn(0)));
+    let (base, delta) = (device.base_of(Lpn(0)), device.object(Lpn(0)));
     assert_eq!(device.write(Lpn(1), 2), Outcome::Shared);
     let then = device.now;
     device.ftl.snapshot(then).unwrap();
     device.trim(Lpn(1));
     device.advance(device.now);
-    assert_eq!(device.references(difference), (1, 1, 0));
+    assert_eq!(device.references(delta), (1, 1, 0));
     assert_eq!(device.references(base), (0, 0, 1));
-    // The index forgets the difference, so its value is stored once more.
+    // The index forgets the delta, so its value is stored once more.
     device.write(Lpn(2), 8);
     device.write(Lpn(3), 9);
     assert_eq!(device.write(Lpn(4), 2), Outcome::Programmed);
@@ -378,7 +378,7 @@ fn collection_merges_a_difference_that_an_old_version_needs() {
         device.object(Lpn(4)),
         "it was merged"
     );
-    assert_eq!(device.references(difference), (0, 1, 0));
+    assert_eq!(device.references(delta), (0, 1, 0));
     assert_eq!(
         (device.read(Lpn(0)), device.at(Lpn(1), then)),
         (Some(2), Some(2))
@@ -386,7 +386,7 @@ fn collection_merges_a_difference_that_an_old_version_needs() {
 }
 
 #[test]
-fn a_trimmed_page_comes_back_with_the_base_of_its_difference() {
+fn a_trimmed_page_comes_back_with_the_base_of_its_delta() {
     let mut device = Small::new(ALL);
     device.write(Lpn(0), 1);
     assert_eq!(device.write(Lpn(0), 2), Outcome::Packed);
@@ -397,7 +397,7 @@ fn a_trimmed_page_comes_back_with_the_base_of_its_difference() {
     device.ftl.snapshot(trimmed).unwrap();
     assert_eq!(device.read(Lpn(0)), None);
     device.collect_all();
-    // The snapshot keeps the difference, and that its base.
+    // The snapshot keeps the delta, and that its base.
     device.advance(trimmed);
     assert_eq!(device.references(base), (0, 0, 1));
     device.rewind_to(then);
@@ -513,7 +513,7 @@ fn the_window_passes_the_version_that_was_the_base_of_a_newer_one() {
     assert_eq!(device.references(base), (0, 0, 1), "it is not freed");
     device.collect_all();
     assert_eq!(device.read(Lpn(0)), Some(2));
-    // The same again, where the difference is an old version by now.
+    // The same again, where the delta is an old version by now.
     assert_eq!(device.write(Lpn(0), 3), Outcome::Packed);
     assert_eq!(device.base_of(Lpn(0)), base);
     let before = device.now - 1;

@@ -1,4 +1,4 @@
-//! Differences and compression on a medium that keeps every page: random histories against a plain map,
+//! Deltas and compression on a medium that keeps every page: random histories against a plain map,
 //! with `check()` after the steps, and the papers' examples.
 
 use crate::common;

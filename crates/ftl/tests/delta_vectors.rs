@@ -1,10 +1,10 @@
 //! The vectors and invariants of DeltaFTL's specification (spec/delta-ftl.md), one by one, and what
-//! differences and deduplication do to each other (the conflicts of spec/matrix.md).
+//! deltas and deduplication do to each other (the conflicts of spec/matrix.md).
 
 use crate::common;
 
 use common::Random;
-use common::policies::DIFFERENCES;
+use common::policies::DELTAS;
 use common::values::{Lengths, Page, V};
 use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::memory::MemoryFlash;
@@ -103,8 +103,8 @@ fn one_delta(encoder: Lengths, delta: DeltaOptions) -> (Device, Ppn, Ppn) {
 }
 
 #[test]
-fn the_first_write_is_whole_the_second_a_difference_and_two_reads_end_that() {
-    let (mut ftl, base, pack) = one_delta(fixed(500), DIFFERENCES);
+fn the_first_write_is_whole_the_second_a_delta_and_two_reads_end_that() {
+    let (mut ftl, base, pack) = one_delta(fixed(500), DELTAS);
     assert_eq!(read(&mut ftl, Lpn(7)), Some(2));
     assert!(!ftl.merge_if_read_hot(When::now(0), Lpn(7)).unwrap());
     assert_eq!(read(&mut ftl, Lpn(7)), Some(2));
@@ -127,10 +127,10 @@ fn a_write_that_does_not_compress_ends_delta_and_base() {
         alone: 0,
     };
     let short = |value: u32| lengths.of(Some(V(1)), V(value)) <= 1000;
-    assert!(short(2), "the second value's difference fits");
+    assert!(short(2), "the second value's delta fits");
     let most_bytes = DeltaOptions {
         most_bytes: 1000,
-        ..DIFFERENCES
+        ..DELTAS
     };
     let (mut ftl, base, pack) = one_delta(lengths, most_bytes);
     let long = (3..).find(|&value| !short(value)).unwrap();
@@ -141,7 +141,7 @@ fn a_write_that_does_not_compress_ends_delta_and_base() {
 
 #[test]
 fn a_newer_delta_ends_the_older_and_keeps_the_base() {
-    let (mut ftl, base, pack) = one_delta(fixed(500), DIFFERENCES);
+    let (mut ftl, base, pack) = one_delta(fixed(500), DELTAS);
     assert_eq!(write(&mut ftl, Lpn(7), 3), Outcome::Packed);
     assert!(is_valid(&ftl, base) && !is_valid(&ftl, pack));
     assert_eq!(parts(&ftl, Lpn(7)), (base, Ppn::NONE));
@@ -155,7 +155,7 @@ fn a_newer_delta_ends_the_older_and_keeps_the_base() {
 
 #[test]
 fn a_trim_ends_delta_and_base_and_forgets_the_counts() {
-    let (mut ftl, base, pack) = one_delta(fixed(500), DIFFERENCES);
+    let (mut ftl, base, pack) = one_delta(fixed(500), DELTAS);
     ftl.trim(Lpn(7)).unwrap();
     assert!(!is_valid(&ftl, base) && !is_valid(&ftl, pack));
     assert_eq!((read(&mut ftl, Lpn(7)), ftl.objects().live()), (None, 0));
@@ -174,7 +174,7 @@ fn overwriting_once_saves_three_quarters_of_a_page_and_four_times_three_pages() 
     // D12: with their slots, four deltas of 1014 bytes fill a page but for four bytes.
     let once = DeltaOptions {
         hot_reads: NEVER,
-        ..DIFFERENCES
+        ..DELTAS
     };
     for (pages, updates) in [(4, 1), (8, 4)] {
         let mut ftl = device(30, 40, once, 0, fixed(1014));
@@ -206,7 +206,7 @@ fn foreground_pages_follow_the_share_and_the_size_of_what_is_compressible() {
             (819, 4),
             (810, 5),
         ] {
-            let mut ftl = device(300, 100, DIFFERENCES, 0, fixed(bytes));
+            let mut ftl = device(300, 100, DELTAS, 0, fixed(bytes));
             for lpn in 0..100 {
                 write(&mut ftl, Lpn(lpn), lpn);
                 if lpn < whole_pages {
@@ -248,12 +248,12 @@ fn foreground_pages_follow_the_share_and_the_size_of_what_is_compressible() {
 
 #[test]
 fn a_base_that_collection_moves_goes_on_decoding() {
-    let mut ftl = device(13, 108, DIFFERENCES, 0, fixed(500));
+    let mut ftl = device(13, 108, DELTAS, 0, fixed(500));
     let mut random = Random::new(1);
     for lpn in 0..108 {
         write(&mut ftl, Lpn(lpn), lpn);
         if lpn != 6 && lpn != 7 {
-            // Read-hot: never a difference.
+            // Read-hot: never a delta.
             read(&mut ftl, Lpn(lpn));
             read(&mut ftl, Lpn(lpn));
         }
@@ -294,7 +294,7 @@ fn every_page_in_delta_form_on_little_spare_space_does_not_livelock() {
             let options = DeltaOptions {
                 hot_reads: NEVER,
                 most_pinned,
-                ..DIFFERENCES
+                ..DELTAS
             };
             let blocks = 128;
             let pages = blocks * 16 * 100 / 107;
@@ -329,11 +329,11 @@ fn every_page_in_delta_form_on_little_spare_space_does_not_livelock() {
     }
 }
 
-/// Pages 0 and 1 share value 1; every write from there on is a difference, if it is not a duplicate.
+/// Pages 0 and 1 share value 1; every write from there on is a delta, if it is not a duplicate.
 fn shared_base(entries: u32) -> Device {
     let options = DeltaOptions {
         hot_writes: 1,
-        ..DIFFERENCES
+        ..DELTAS
     };
     let mut ftl = device(30, 40, options, entries, fixed(1000));
     assert_eq!(write(&mut ftl, Lpn(0), 1), Outcome::Programmed);
@@ -498,7 +498,7 @@ fn a_verified_merge_leaves_the_entry_of_the_stored_copy() {
         bypass: None,
         out_of_line: false,
     };
-    let mut ftl = device_with(30, 40, DIFFERENCES, dedup, fixed(1000));
+    let mut ftl = device_with(30, 40, DELTAS, dedup, fixed(1000));
     write(&mut ftl, Lpn(0), 1);
     write(&mut ftl, Lpn(0), 2);
     write(&mut ftl, Lpn(3), 2);
@@ -513,11 +513,11 @@ fn a_verified_merge_leaves_the_entry_of_the_stored_copy() {
 }
 
 #[test]
-fn a_base_that_a_difference_alone_keeps_costs_what_lambda_says() {
+fn a_base_that_a_delta_alone_keeps_costs_what_lambda_says() {
     let hot = |lambda: u32| DeltaOptions {
         hot_writes: 1,
         lambda,
-        ..DIFFERENCES
+        ..DELTAS
     };
     // 508 bytes programmed and 4096 kept, against 4096: as much at a weight of 3588 / 4096.
     for (lambda, outcome) in [
@@ -559,10 +559,10 @@ fn a_base_that_a_difference_alone_keeps_costs_what_lambda_says() {
 }
 
 #[test]
-fn beyond_the_budget_for_bases_the_oldest_differences_are_merged() {
+fn beyond_the_budget_for_bases_the_oldest_deltas_are_merged() {
     let budget = DeltaOptions {
         most_pinned: 2,
-        ..DIFFERENCES
+        ..DELTAS
     };
     let mut ftl = device(30, 40, budget, 0, fixed(500));
     for lpn in 0..5 {
@@ -578,10 +578,10 @@ fn beyond_the_budget_for_bases_the_oldest_differences_are_merged() {
 }
 
 #[test]
-fn a_page_merged_while_room_is_made_for_its_next_difference_is_stored_whole() {
+fn a_page_merged_while_room_is_made_for_its_next_delta_is_stored_whole() {
     let budget = DeltaOptions {
         most_pinned: 1,
-        ..DIFFERENCES
+        ..DELTAS
     };
     let mut ftl = device(30, 40, budget, 0, fixed(3000));
     for lpn in [0, 1] {
@@ -589,7 +589,7 @@ fn a_page_merged_while_room_is_made_for_its_next_difference_is_stored_whole() {
         assert_eq!(write(&mut ftl, Lpn(lpn), 10 * lpn + 1), Outcome::Packed);
     }
     let (base, _) = parts(&ftl, Lpn(0));
-    // The page in RAM must be programmed, before which the difference of page 0 is merged.
+    // The page in RAM must be programmed, before which the delta of page 0 is merged.
     assert_eq!(write(&mut ftl, Lpn(0), 2), Outcome::Programmed);
     assert_eq!(counters(&ftl).merges_room, 1);
     assert!(!is_valid(&ftl, base));
@@ -601,7 +601,7 @@ fn a_page_merged_while_room_is_made_for_its_next_difference_is_stored_whole() {
 fn collection_merges_what_is_not_written_often_while_it_has_room() {
     for bytes in [205, 1229, 2867] {
         let (blocks, pages) = (128, 128 * 16 * 100 / 107);
-        let mut ftl = device(blocks, pages, DIFFERENCES, 0, fixed(bytes));
+        let mut ftl = device(blocks, pages, DELTAS, 0, fixed(bytes));
         let mut random = Random::new(3);
         let mut values = vec![0; pages as usize];
         for number in 0..8 * pages {
@@ -625,10 +625,10 @@ fn collection_merges_what_is_not_written_often_while_it_has_room() {
 }
 
 #[test]
-fn a_difference_may_stand_on_a_value_compressed_by_itself() {
+fn a_delta_may_stand_on_a_value_compressed_by_itself() {
     let delta = DeltaOptions {
         compress: true,
-        ..DIFFERENCES
+        ..DELTAS
     };
     let lengths = Lengths {
         least: 400,

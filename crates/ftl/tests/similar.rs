@@ -1,8 +1,8 @@
-//! Bases chosen by similarity: pages become differences from pages elsewhere, and outlive what these held.
+//! Bases chosen by similarity: pages become deltas from pages elsewhere, and outlive what these held.
 
 use crate::common;
 
-use common::policies::{DIFFERENCES, VERSIONS};
+use common::policies::{DELTAS, VERSIONS};
 use common::values::{Lengths, Page, V};
 use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::memory::MemoryFlash;
@@ -41,7 +41,7 @@ const PLAIN: Policy = Policy {
     history: false,
 };
 
-/// Deduplication is on; a second write of a page is a difference from its own.
+/// Deduplication is on; a second write of a page is a delta from its own.
 fn device(policy: Policy) -> Device {
     device_with_index(policy, 100)
 }
@@ -63,7 +63,7 @@ fn device_with_index(policy: Policy, index_entries: u32) -> Device {
             entries: 100,
             sharers: policy.sharers,
         }),
-        ..DIFFERENCES
+        ..DELTAS
     };
     let versions = policy.history.then_some(VERSIONS);
     let encoder = Lengths {
@@ -113,7 +113,7 @@ fn is_indexed(ftl: &Device, object: ObjectId) -> bool {
 }
 
 #[test]
-fn a_first_write_becomes_a_difference_from_another_address() {
+fn a_first_write_becomes_a_delta_from_another_address() {
     let mut ftl = device(PLAIN);
     assert_eq!(write(&mut ftl, Lpn(0), BASE), Outcome::Programmed);
     assert_eq!(write(&mut ftl, Lpn(1), OTHER), Outcome::Programmed);
@@ -125,7 +125,7 @@ fn a_first_write_becomes_a_difference_from_another_address() {
     assert_eq!((counters.taken, counters.taken_bytes), (1, 1000));
     assert!(
         !is_indexed(&ftl, object(&ftl, Lpn(2))),
-        "a difference is no base"
+        "a delta is no base"
     );
 }
 
@@ -157,7 +157,7 @@ fn a_base_outlives_its_own_address() {
 }
 
 #[test]
-fn a_base_with_as_many_differences_as_may_be_is_not_offered() {
+fn a_base_with_as_many_deltas_as_may_be_is_not_offered() {
     let mut ftl = device(Policy {
         sharers: 1,
         ..PLAIN
@@ -168,7 +168,7 @@ fn a_base_with_as_many_differences_as_may_be_is_not_offered() {
     // That one is whole, and a base itself.
     assert_eq!(write(&mut ftl, Lpn(3), 1003), Outcome::Packed);
     assert_eq!(base_of(&ftl, Lpn(3)), Some(object(&ftl, Lpn(2))));
-    // Once its difference has gone the first is offered again.
+    // Once its delta has gone the first is offered again.
     ftl.trim(Lpn(1)).unwrap();
     assert_eq!(write(&mut ftl, Lpn(4), 1001), Outcome::Packed);
     assert_eq!(base_of(&ftl, Lpn(4)), Some(object(&ftl, Lpn(0))));
@@ -245,7 +245,7 @@ fn read_and_rivalled(ftl: &mut Device) -> (ObjectId, Option<flashlore_ftl::Candi
     let read = ftl
         .fetch_base(0, Lpn(5), V(ALIKE), None, Tag::NONE)
         .unwrap();
-    // The base has its only difference now, so the next one is whole.
+    // The base has its only delta now, so the next one is whole.
     assert_eq!(write(ftl, Lpn(6), 1003), Outcome::Packed);
     assert_eq!(write(ftl, Lpn(7), ALSO_ALIKE), Outcome::Programmed);
     (object(ftl, Lpn(0)), read.map(|(candidate, _)| candidate))
@@ -332,17 +332,17 @@ fn the_entry_of_a_packed_value_is_not_restored() {
     assert_eq!((counters.looked_up, counters.restored), (0, 0));
 }
 
-/// Every difference takes half a page and too little less for two of them to share one: packed anew they take as
+/// Every delta takes half a page and too little less for two of them to share one: packed anew they take as
 /// many pages as before, so that the oldest are materialized instead.
 #[test]
-fn differences_of_half_a_page_are_not_packed_anew_without_end() {
+fn deltas_of_half_a_page_are_not_packed_anew_without_end() {
     let delta = DeltaOptions {
         hot_reads: NEVER,
         similar: Some(SimilarOptions {
             entries: 100,
             sharers: 100,
         }),
-        ..DIFFERENCES
+        ..DELTAS
     };
     let policies = Policies {
         dedup: DedupOptions {

@@ -55,7 +55,7 @@ enum Step {
 use Step::{Discard, FailedSync, Sync, Write};
 
 /// The medium and its model, fed the same steps.
-struct Twin {
+struct Compared {
     medium: CrashMedium,
     model: Vec<Versions>,
     discarded: Version,
@@ -87,7 +87,7 @@ fn offset(sector: usize) -> u64 {
     (sector * SECTOR) as u64
 }
 
-impl Twin {
+impl Compared {
     /// Sector n holds version n + 1 at first.
     fn new(garbage: bool) -> Self {
         let bytes: Vec<u8> = (0..SECTORS as u64)
@@ -98,7 +98,7 @@ impl Twin {
             pending: Vec::new(),
         };
         let medium = CrashMedium::from_bytes(bytes);
-        Twin {
+        Compared {
             medium: match garbage {
                 true => medium.with_garbage_after_discard(),
                 false => medium,
@@ -114,11 +114,11 @@ impl Twin {
     }
 
     fn with(steps: &[Step]) -> Self {
-        let mut twin = Twin::new(false);
+        let mut compared = Compared::new(false);
         for step in steps {
-            twin.take(step).unwrap();
+            compared.take(step).unwrap();
         }
-        twin
+        compared
     }
 
     /// Takes a step; every write brings versions of its own.
@@ -215,13 +215,13 @@ proptest! {
         garbage: bool,
         seed: u64,
     ) {
-        let mut twin = Twin::new(garbage);
+        let mut compared = Compared::new(garbage);
         for step in &steps {
-            twin.take(step).unwrap();
-            prop_assert_eq!(twin.read(), twin.newest());
-            twin.check_survivors(seed)?;
+            compared.take(step).unwrap();
+            prop_assert_eq!(compared.read(), compared.newest());
+            compared.check_survivors(seed)?;
         }
-        prop_assert_eq!(twin.medium.calls(), steps.len() as u64);
+        prop_assert_eq!(compared.medium.calls(), steps.len() as u64);
     }
 
     /// Whatever the power cut interrupts, what survives is allowed; and nothing works afterwards.
@@ -232,31 +232,31 @@ proptest! {
         seed: u64,
     ) {
         let cut = cut.index(steps.len());
-        let mut twin = Twin::new(false);
-        twin.medium.cut_at(cut as u64 + 1);
+        let mut compared = Compared::new(false);
+        compared.medium.cut_at(cut as u64 + 1);
         for step in &steps[..cut] {
-            twin.take(step).unwrap();
+            compared.take(step).unwrap();
         }
         if let Sync | FailedSync = steps[cut] {
-            prop_assert!(twin.medium.sync().unwrap_err().is_power_cut());
+            prop_assert!(compared.medium.sync().unwrap_err().is_power_cut());
         } else {
-            prop_assert!(twin.take(&steps[cut]).unwrap_err().is_power_cut());
+            prop_assert!(compared.take(&steps[cut]).unwrap_err().is_power_cut());
         }
-        twin.check_survivors(seed)?;
-        let left = twin.survivors(seed, Style::All);
-        prop_assert!(twin.medium.read(0, &mut [0; SECTOR]).unwrap_err().is_power_cut());
-        prop_assert!(twin.medium.write(0, &[0; SECTOR]).unwrap_err().is_power_cut());
-        prop_assert!(twin.medium.discard(0, SECTOR as u64).unwrap_err().is_power_cut());
-        prop_assert!(twin.medium.sync().unwrap_err().is_power_cut());
-        prop_assert_eq!(twin.survivors(seed, Style::All), left);
-        prop_assert_eq!(twin.medium.calls(), cut as u64 + 1);
+        compared.check_survivors(seed)?;
+        let left = compared.survivors(seed, Style::All);
+        prop_assert!(compared.medium.read(0, &mut [0; SECTOR]).unwrap_err().is_power_cut());
+        prop_assert!(compared.medium.write(0, &[0; SECTOR]).unwrap_err().is_power_cut());
+        prop_assert!(compared.medium.discard(0, SECTOR as u64).unwrap_err().is_power_cut());
+        prop_assert!(compared.medium.sync().unwrap_err().is_power_cut());
+        prop_assert_eq!(compared.survivors(seed, Style::All), left);
+        prop_assert_eq!(compared.medium.calls(), cut as u64 + 1);
     }
 }
 
 /// All choices of one allowed version for each of the first `sectors` sectors.
-fn all_choices(twin: &Twin, sectors: usize) -> BTreeSet<Vec<Version>> {
+fn all_choices(compared: &Compared, sectors: usize) -> BTreeSet<Vec<Version>> {
     let mut choices = BTreeSet::from([Vec::new()]);
-    for model in &twin.model[..sectors] {
+    for model in &compared.model[..sectors] {
         let extended = choices.iter().flat_map(|start| {
             let allowed = model.allowed().into_iter();
             allowed.map(|version| [&start[..], &[version]].concat())
@@ -268,7 +268,7 @@ fn all_choices(twin: &Twin, sectors: usize) -> BTreeSet<Vec<Version>> {
 
 #[test]
 fn every_allowed_choice_is_reached() {
-    let twin = Twin::with(&[
+    let compared = Compared::with(&[
         Write {
             first: 0,
             sectors: 2,
@@ -282,14 +282,17 @@ fn every_allowed_choice_is_reached() {
             sectors: 3,
         },
     ]);
-    let choices = all_choices(&twin, 3);
+    let choices = all_choices(&compared, 3);
     assert_eq!(choices.len(), 3 * 4 * 3);
-    assert_eq!(twin.outcomes(Style::Sectors { percent: 50 }, 3), choices);
+    assert_eq!(
+        compared.outcomes(Style::Sectors { percent: 50 }, 3),
+        choices
+    );
 }
 
 #[test]
 fn what_a_failed_sync_lost_stays_in_doubt_until_it_is_written_again() {
-    let twin = Twin::with(&[
+    let compared = Compared::with(&[
         Write {
             first: 0,
             sectors: 3,
@@ -306,21 +309,24 @@ fn what_a_failed_sync_lost_stays_in_doubt_until_it_is_written_again() {
             sectors: 1,
         },
     ]);
-    assert_eq!(twin.medium.pending(), 2);
+    assert_eq!(compared.medium.pending(), 2);
     // Sector 0: durable or lost. Sector 1: written again. Sector 2: durable, lost or pending.
-    let choices = all_choices(&twin, 3);
+    let choices = all_choices(&compared, 3);
     assert_eq!(choices.len(), 2 * 3);
-    assert_eq!(twin.outcomes(Style::Sectors { percent: 50 }, 3), choices);
-    assert_eq!(twin.read()[..3], [1000, 4000, 6000]);
+    assert_eq!(
+        compared.outcomes(Style::Sectors { percent: 50 }, 3),
+        choices
+    );
+    assert_eq!(compared.read()[..3], [1000, 4000, 6000]);
 
-    twin.medium.write(0, &[7; 3 * SECTOR]).unwrap();
-    twin.medium.sync().unwrap();
-    assert_eq!(twin.medium.pending(), 0);
+    compared.medium.write(0, &[7; 3 * SECTOR]).unwrap();
+    compared.medium.sync().unwrap();
+    assert_eq!(compared.medium.pending(), 0);
 }
 
 /// Three calls of two sectors each that do not overlap.
-fn three_calls() -> Twin {
-    Twin::with(&[
+fn three_calls() -> Compared {
+    Compared::with(&[
         Write {
             first: 0,
             sectors: 2,
@@ -387,25 +393,25 @@ fn exactly_one_call_is_torn() {
 
 #[test]
 fn a_torn_call_keeps_any_subset_of_its_sectors() {
-    let twin = Twin::with(&[Write {
+    let compared = Compared::with(&[Write {
         first: 0,
         sectors: 4,
     }]);
-    let mut expected = all_choices(&twin, 4);
-    expected.remove(&twin.survivors(0, Style::All)[..4]);
-    expected.remove(&twin.survivors(0, Style::Nothing)[..4]);
+    let mut expected = all_choices(&compared, 4);
+    expected.remove(&compared.survivors(0, Style::All)[..4]);
+    expected.remove(&compared.survivors(0, Style::Nothing)[..4]);
     assert_eq!(expected.len(), 14);
-    assert_eq!(twin.outcomes(Style::OneTorn, 4), expected);
+    assert_eq!(compared.outcomes(Style::OneTorn, 4), expected);
 }
 
 #[test]
 fn a_single_sector_is_never_torn_but_can_be_lost() {
-    let twin = Twin::with(&[Write {
+    let compared = Compared::with(&[Write {
         first: 0,
         sectors: 1,
     }]);
-    assert_eq!(twin.outcomes(Style::OneTorn, 1), [vec![1000]].into());
-    assert_eq!(twin.outcomes(Style::OneLost, 1), [vec![1]].into());
+    assert_eq!(compared.outcomes(Style::OneTorn, 1), [vec![1000]].into());
+    assert_eq!(compared.outcomes(Style::OneLost, 1), [vec![1]].into());
 }
 
 #[test]
@@ -418,7 +424,7 @@ fn only_later_calls_survive() {
 /// Two whole calls that overlap: only another order leaves both with the older one on top.
 #[test]
 fn shuffled_calls_take_effect_in_any_order() {
-    let twin = Twin::with(&[
+    let compared = Compared::with(&[
         Write {
             first: 0,
             sectors: 2,
@@ -428,13 +434,13 @@ fn shuffled_calls_take_effect_in_any_order() {
             sectors: 2,
         },
     ]);
-    let outcomes = twin.outcomes(Style::Shuffled { percent: 100 }, 3);
+    let outcomes = compared.outcomes(Style::Shuffled { percent: 100 }, 3);
     assert_eq!(outcomes, [vec![1000, 0, 0], vec![1000, 1001, 0]].into());
 }
 
 #[test]
 fn without_pending_calls_every_style_leaves_the_newest() {
-    let twin = Twin::with(&[
+    let compared = Compared::with(&[
         Write {
             first: 3,
             sectors: 5,
@@ -446,27 +452,28 @@ fn without_pending_calls_every_style_leaves_the_newest() {
         Sync,
     ]);
     for style in Style::SEARCH {
-        assert_eq!(twin.survivors(9, style), twin.newest(), "{style:?}");
+        assert_eq!(compared.survivors(9, style), compared.newest(), "{style:?}");
     }
 }
 
 #[test]
 fn a_cut_at_a_number_already_reached_is_a_cut_now() {
-    let twin = Twin::with(&[
+    let compared = Compared::with(&[
         Write {
             first: 0,
             sectors: 1,
         },
         Sync,
     ]);
-    twin.medium.cut_at(2);
+    compared.medium.cut_at(2);
     assert!(
-        twin.medium
+        compared
+            .medium
             .read(0, &mut [0; SECTOR])
             .unwrap_err()
             .is_power_cut()
     );
-    assert_eq!(twin.medium.calls(), 2);
+    assert_eq!(compared.medium.calls(), 2);
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// A file medium, its model, and which blocks have a defined content.
-struct Twin {
+struct Compared {
     file: FileMedium,
     model: MemoryMedium,
     defined: [bool; BLOCKS],
@@ -84,7 +84,7 @@ struct Twin {
     skew: usize,
 }
 
-impl Twin {
+impl Compared {
     fn take(mut self, step: &Step) -> Self {
         let at = |first: usize| (first * self.block) as u64;
         match *step {
@@ -154,7 +154,7 @@ proptest! {
             let block = block * coarser;
             let len = BLOCKS * block;
             let path = directory.path().join(name);
-            let mut twin = Twin {
+            let mut compared = Compared {
                 file: FileMedium::create(&path, len as u64, mode).unwrap(),
                 model: MemoryMedium::new(len),
                 defined: [true; BLOCKS],
@@ -162,9 +162,9 @@ proptest! {
                 skew,
             };
             for step in &steps {
-                twin = twin.take(step);
+                compared = compared.take(step);
             }
-            twin.compare(0, BLOCKS);
+            compared.compare(0, BLOCKS);
         }
     }
 }

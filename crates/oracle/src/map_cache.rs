@@ -6,10 +6,10 @@
 //! if there is no room, the last of the probationary segment is dropped, and each of its translation pages
 //! that it is newer than is written; then the pages of the new entry are read, if they were ever written.
 //!
-//! There are two tables. The first says where a page's value lies, or the value it is a difference from, and
-//! whether there is a difference; the second says where the difference lies. A page without difference has
-//! no part in the second, nor has one whose difference waits in RAM, and reads none of it. A value that waits in RAM
-//! and is no difference changes nothing until it has a place.
+//! There are two tables. The first says where a page's value lies, or the value it is a delta from, and
+//! whether there is a delta; the second says where the delta lies. A page without delta has
+//! no part in the second, nor has one whose delta waits in RAM, and reads none of it. A value that waits in RAM
+//! and is no delta changes nothing until it has a place.
 //!
 //! A translation page that is written is read before, if it was ever written, and holds everything known of
 //! it: its cached entries are as on flash afterwards, and it is not stale. The page of a dropped entry is stale
@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Refers {
     /// The object.
     pub object: Option<u64>,
-    /// What it is a difference from.
+    /// What it is a delta from.
     pub base: Option<u64>,
     /// Whether it waits in RAM for a place.
     pub waits: bool,
@@ -320,7 +320,7 @@ impl MapModel {
         }
     }
 
-    /// An object is no difference any more and lies elsewhere.
+    /// An object is no delta any more and lies elsewhere.
     pub fn materialized(&mut self, object: u64) {
         let all = self.refers.values_mut();
         for refers in all.filter(|r| r.object == Some(object)) {
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_in_both_tables_and_its_base_in_the_first() {
+    fn a_delta_is_in_both_tables_and_its_base_in_the_first() {
         let mut map = MapModel::new(1, 0, 4, 8, true);
         let (object, base) = (Some(5), Some(4));
         map.refers(

@@ -29,7 +29,7 @@ pub const RUN_FIGURES: [&str; 84] = [
     "waf_gc",
     "waf_total",
     "hit_rate",
-    "differences",
+    "deltas",
     "mean_rc",
     "bypassed",
     "merges_read_hot",
@@ -196,7 +196,7 @@ fn content(run: &RunResult) -> Pairs {
     let copied = run.gc.valid_units_moved;
     vec![
         ("hit_rate", run.dedup.hit_rate()),
-        ("differences", count(d.encoded)),
+        ("deltas", count(d.encoded)),
         ("mean_rc", d.mean_rc),
         ("bypassed", count(d.bypassed)),
         ("merges_read_hot", count(d.merges.read_hot)),

@@ -89,7 +89,7 @@ pub enum Request {
     Missing {
         at: String,
     },
-    /// Fills a machine of an array as a clone of another one, stored as differences from it.
+    /// Fills a machine of an array as a clone of another one, stored as deltas from it.
     Clone {
         /// The machine that is compared with.
         native: u8,
@@ -157,8 +157,8 @@ pub enum Answer {
     /// How the blocks of a clone are stored.
     Cloned {
         zeros: u64,
-        differences: u64,
-        difference_bytes: u64,
+        deltas: u64,
+        delta_bytes: u64,
         compressed: u64,
         compressed_bytes: u64,
         whole: u64,
@@ -316,17 +316,17 @@ pub struct MachineInfo {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ElementInfo {
-    /// Virtual blocks that others are differences from.
+    /// Virtual blocks that others are deltas from.
     pub references: u64,
     /// Of these, those without an address.
     pub detached: u64,
-    /// Virtual blocks that are differences from a reference.
+    /// Virtual blocks that are deltas from a reference.
     pub associates: u64,
     /// All other virtual blocks.
     pub independents: u64,
     /// Virtual blocks there can be.
     pub virtual_blocks: u64,
-    /// Bytes of RAM for differences in use.
+    /// Bytes of RAM for deltas in use.
     pub delta_ram: u64,
     /// The most that were.
     pub delta_ram_peak: u64,

@@ -219,13 +219,13 @@ fn a_full_medium_is_no_space_and_changes_nothing() {
 fn questions_are_answered_and_what_does_not_exist_is_refused() {
     let (array, _) = Array::in_use(3);
     let disk = array.machines.disk(0);
-    let (mut told, mut differences) = (0, 0);
+    let (mut told, mut deltas) = (0, 0);
     disk.trim(0, PAGE as u64).unwrap();
     let mut piece = |bytes: u64, flags: u32| {
         assert!([0, UNIQUE, UNIQUE | DELTA].contains(&(flags & (UNIQUE | DELTA))));
         assert!(told > 0 || flags == 0, "the first block was given up");
         told += bytes;
-        differences += u64::from(flags & DELTA != 0);
+        deltas += u64::from(flags & DELTA != 0);
         true
     };
     disk.ask(About::Stored, 0, disk.size(), &mut piece).unwrap();

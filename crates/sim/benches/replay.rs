@@ -7,7 +7,7 @@
 //! switched on and what it did, bytes a logical page, and a hash of the counters. Rounds of the
 //! systems are interleaved; the best of each counts.
 //!
-//! Addresses are uniform, but where there are differences: then half of the writes go to a 64th of the pages,
+//! Addresses are uniform, but where there are deltas: then half of the writes go to a 64th of the pages,
 //! which are write-hot. Old versions fill what the reserve leaves, so the window shrinks with nearly every
 //! write.
 
@@ -246,7 +246,7 @@ impl<S: System> Replay<S> {
         seconds + begin.elapsed().as_secs_f64()
     }
 
-    /// Host writes, programs and erases; hits and misses; differences stored; old versions recorded.
+    /// Host writes, programs and erases; hits and misses; deltas stored; old versions recorded.
     fn counts(&self) -> [u64; COUNTS] {
         let core = self.system.core().counters();
         let dedup = self.system.dedup().map(|(d, _)| d).unwrap_or_default();
@@ -286,20 +286,20 @@ impl<S: System> Case for Replay<S> {
     }
 
     fn report(&self) {
-        let [writes, programs, _, hits, misses, differences, _] = self.last;
+        let [writes, programs, _, hits, misses, deltas, _] = self.last;
         let hash = self.counts().iter().fold(0u64, |h, &x| {
             (h ^ x).wrapping_mul(0x0000_0100_0000_01B3).rotate_left(17)
         });
         let share = |part: u64, of: u64| part as f64 / of.max(1) as f64 * 100.0;
         println!(
             "{:<28} {:>6.2} M page requests/s {:>6.2} M programs/s  waf_total {:.3}  hits {:>4.1} %  \
-             differences {:>4.1} %  {}{:>5.1} B/page  {} GiB, {} % spare of raw, {}  hash {hash:016x}",
+             deltas {:>4.1} %  {}{:>5.1} B/page  {} GiB, {} % spare of raw, {}  hash {hash:016x}",
             self.name,
             writes as f64 / self.best / 1e6,
             programs as f64 / self.best / 1e6,
             programs as f64 / writes as f64,
             share(hits, hits + misses),
-            share(differences, writes),
+            share(deltas, writes),
             self.window(),
             self.system.heap_bytes() as f64 / f64::from(self.source.exported),
             self.shape.gib,
@@ -357,17 +357,17 @@ fn no_dedup() -> DedupOptions {
     }
 }
 
-/// Lengths of differences and of values alone as shares of a page, with this deviation.
-fn drawn(difference: f64, alone: f64) -> Lengths<'static> {
+/// Lengths of deltas and of values alone as shares of a page, with this deviation.
+fn drawn(delta: f64, alone: f64) -> Lengths<'static> {
     let ratio = |mean| Ratio {
         mean,
         deviation: 0.05,
     };
-    Lengths::Drawn(Drawn::new(ratio(difference), ratio(alone), 7))
+    Lengths::Drawn(Drawn::new(ratio(delta), ratio(alone), 7))
 }
 
-/// DeltaFTL's differences of pages written twice between two scans, always worth their while.
-fn differences(options: &FtlOptions) -> DeltaOptions {
+/// DeltaFTL's deltas of pages written twice between two scans, always worth their while.
+fn deltas(options: &FtlOptions) -> DeltaOptions {
     DeltaOptions {
         deltas: true,
         compress: false,
@@ -421,7 +421,7 @@ fn delta_ftl(name: &'static str, shape: Shape) -> Box<dyn Case> {
     let (flash, options) = shape.build();
     let policies = Policies {
         dedup: no_dedup(),
-        delta: Some(differences(&options)),
+        delta: Some(deltas(&options)),
         versions: None,
         encoder: drawn(0.35, 1.0),
     };
@@ -468,7 +468,7 @@ fn combined_device(shape: Shape, reserve: u32, flash: NandSim, options: FtlOptio
         compress: true,
         hot_reads: NEVER,
         lambda: 250,
-        ..differences(&options)
+        ..deltas(&options)
     };
     let policies = Policies {
         dedup: policy(&options),

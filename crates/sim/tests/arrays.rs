@@ -239,7 +239,7 @@ fn what_comes_before_the_end_of_the_warm_up_is_not_counted() {
 
 /// The machines of a profile are those of the array: blocks find the same address in other machines.
 #[test]
-fn images_of_several_machines_are_stored_as_differences() {
+fn images_of_several_machines_are_stored_as_deltas() {
     let mut made = made("tpc-c-5vm,scale=0.002");
     assert!(made.machine_pages.is_some());
     let peak = |found: &RunResult| (found.array.associates, found.array.same_address);
@@ -254,7 +254,7 @@ fn images_of_several_machines_are_stored_as_differences() {
     assert!(peak(&clones).0 > 0);
     assert!(peak(&apart).1 > 0, "{:?}", apart.array);
     assert_eq!(peak(&one).1, 0);
-    // Where they are clones before the run, fewer of its blocks have to become differences.
+    // Where they are clones before the run, fewer of its blocks have to become deltas.
     assert!(clones.array.deltas != apart.array.deltas);
 }
 

@@ -26,7 +26,7 @@ const TRANSFER: u64 = 40_000;
 const ENCODE: u64 = 44_000;
 const DECODE: u64 = 10_900;
 
-/// Eight dies with a channel each; pages 0 to 7 are written, one on each. Every update is a difference of
+/// Eight dies with a channel each; pages 0 to 7 are written, one on each. Every update is a delta of
 /// half a page.
 fn device() -> Device {
     device_with(0)

@@ -1,4 +1,4 @@
-//! Difference ratios that a trace carries, in whole runs with collection and merges: they do what the same
+//! Delta ratios that a trace carries, in whole runs with collection and merges: they do what the same
 //! ratios do when they are drawn.
 
 use crate::common;
@@ -94,7 +94,7 @@ fn counted(result: &RunResult) -> impl PartialEq + std::fmt::Debug {
     ]
 }
 
-/// Systems that store differences, and what sets the mean of those that are drawn by pairs of values.
+/// Systems that store deltas, and what sets the mean of those that are drawn by pairs of values.
 const SYSTEMS: [(&str, &str); 3] = [
     ("delta-ftl", "delta"),
     ("combined", "delta"),

@@ -1,7 +1,7 @@
 //! Where the lengths of encoded values come from: the codecs on bytes, and R_c of the trace; exactly.
 //!
 //! What is expected is computed from the requests alone: a device on which every page is hot stores the
-//! first value of a page whole, and every later one as its difference from that.
+//! first value of a page whole, and every later one as its delta from that.
 
 use crate::common;
 
@@ -103,8 +103,8 @@ impl RequestSource for Made {
     }
 }
 
-/// So many bytes the run encoded as differences, and in how many writes.
-fn differences(result: &RunResult) -> (u64, u64) {
+/// So many bytes the run encoded as deltas, and in how many writes.
+fn deltas(result: &RunResult) -> (u64, u64) {
     let mean = result.delta.mean_rc.unwrap_or(0.0) * PAGE_BYTES as f64;
     let encoded = result.delta.encoded;
     ((mean * encoded as f64).round() as u64, encoded)
@@ -125,7 +125,7 @@ impl PageSource for Alike {
     }
 }
 
-/// Bytes that differences and, without them, values by themselves take, and how many there are.
+/// Bytes that deltas and, without them, values by themselves take, and how many there are.
 struct Expected {
     deltas: (u64, u64),
     alone: (u64, u64),
@@ -143,7 +143,7 @@ fn expected(source: &mut dyn RequestSource, pages: &dyn PageSource, codec: Codec
     for (lpn, value) in source.summary().prefill_units() {
         bases.insert(lpn, value.unwrap());
     }
-    let (mut differences, mut alone) = ((0, 0), (0, 0));
+    let (mut deltas, mut alone) = ((0, 0), (0, 0));
     let fits = |length: usize| length as u32 + SLOT_BYTES < PAGE_BYTES as u32;
     let mut block = RequestBlock::default();
     source.rewind().unwrap();
@@ -160,7 +160,7 @@ fn expected(source: &mut dyn RequestSource, pages: &dyn PageSource, codec: Codec
                     .and_then(|&base| encoder.delta(codec, &page(base), &new, MOST_BYTES as usize));
                 match encoded.filter(|bytes| fits(bytes.len())) {
                     Some(bytes) => {
-                        differences = (differences.0 + bytes.len() as u64, differences.1 + 1);
+                        deltas = (deltas.0 + bytes.len() as u64, deltas.1 + 1);
                     }
                     None => drop(bases.insert(lpn, value)),
                 }
@@ -168,12 +168,12 @@ fn expected(source: &mut dyn RequestSource, pages: &dyn PageSource, codec: Codec
         }
     }
     Expected {
-        deltas: differences,
+        deltas,
         alone,
     }
 }
 
-/// Compares runs of differences and of compression with what the codec gives.
+/// Compares runs of deltas and of compression with what the codec gives.
 fn encodes_as_the_codec_does(source: &mut dyn RequestSource, pages: &dyn PageSource) {
     for (codec, name) in [(Codec::Copy, "copy"), (Codec::Lz4, "lz4")] {
         let expected = expected(source, pages, codec);
@@ -181,7 +181,7 @@ fn encodes_as_the_codec_does(source: &mut dyn RequestSource, pages: &dyn PageSou
         let algorithm = format!("codec.algorithm={name}");
         let settings = ["codec.ratio=codec", &algorithm];
         let result = run("delta-ftl", &settings, source, Some(pages));
-        assert_eq!(differences(&result), expected.deltas, "{name}");
+        assert_eq!(deltas(&result), expected.deltas, "{name}");
         let result = run("compress", &settings, source, Some(pages)).compress;
         let bytes = result.mean_ratio.unwrap() * PAGE_BYTES as f64 * result.encoded as f64;
         assert_eq!((bytes.round() as u64, result.encoded), expected.alone);
@@ -215,7 +215,7 @@ fn rated(rounds: u32) -> Vec<(u32, u32, u16)> {
 }
 
 #[test]
-fn every_difference_has_the_length_that_its_write_has_in_the_trace() {
+fn every_delta_has_the_length_that_its_write_has_in_the_trace() {
     let writes = rated(6);
     let result = run(
         "delta-ftl",
@@ -224,7 +224,7 @@ fn every_difference_has_the_length_that_its_write_has_in_the_trace() {
         None,
     );
     let bytes = writes[8..].iter().map(|w| u64::from(bytes_of(w.2))).sum();
-    assert_eq!(differences(&result), (bytes, 40));
+    assert_eq!(deltas(&result), (bytes, 40));
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_buffer_hands_on_the_ratio_of_the_newest_version() {
     assert_eq!(result.buffer.evictions, 44);
     let evicted = &rated(6)[8..44];
     let bytes = evicted.iter().map(|w| u64::from(bytes_of(w.2))).sum();
-    assert_eq!(differences(&result), (bytes, 36));
+    assert_eq!(deltas(&result), (bytes, 36));
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn ratios_drawn_for_a_trace_are_those_that_a_run_has() {
             }
         }
     }
-    assert_eq!(differences(&result), (bytes, encoded));
+    assert_eq!(deltas(&result), (bytes, encoded));
 }
 
 #[test]
@@ -337,7 +337,7 @@ impl PageSource for Families {
 }
 
 #[test]
-fn first_writes_become_differences_from_pages_that_resemble_them() {
+fn first_writes_become_deltas_from_pages_that_resemble_them() {
     let settings = [
         "codec.ratio=codec",
         "delta.base=similar",
@@ -366,7 +366,7 @@ fn first_writes_become_differences_from_pages_that_resemble_them() {
         encoded.map_or(PAGE_BYTES, <[u8]>::len) as u64
     };
     let similar = length(0, 2) + length(1, 3);
-    assert_eq!(differences(&result), (similar + length(0, 4), 3));
+    assert_eq!(deltas(&result), (similar + length(0, 4), 3));
     let counted = &result.delta.similar;
     assert_eq!((counted.asked, counted.found, counted.taken), (4, 2, 2));
     let mean = similar as f64 / 2.0 / PAGE_BYTES as f64;
@@ -392,7 +392,7 @@ fn similarity_needs_bytes() {
                 "{text}"
             );
         }
-        // Where nothing is stored as differences the key says nothing.
+        // Where nothing is stored as deltas the key says nothing.
         assert!(load_system("compress", &settings).is_ok());
     }
 }

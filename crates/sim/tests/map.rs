@@ -77,9 +77,9 @@ fn programs_add_up_and_a_smaller_cache_costs_more() {
     }
 }
 
-/// Under differences an entry is used once by a read and once by a write, even if its base is read first.
+/// Under deltas an entry is used once by a read and once by a write, even if its base is read first.
 #[test]
-fn entries_of_differences_cost_more_with_less_ram() {
+fn entries_of_deltas_cost_more_with_less_ram() {
     for system in ["delta-ftl", "compress", "combined"] {
         // Room enough for old versions and packed pages not to depend on what the map takes.
         let more = [

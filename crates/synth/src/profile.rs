@@ -170,7 +170,7 @@ pub enum Statistic {
     References,
     /// Share of the pages that are variants of a reference.
     Associates,
-    /// Mean bytes of the difference between a variant and its reference.
+    /// Mean bytes of the delta of a variant from its reference.
     DeltaBytes,
 }
 

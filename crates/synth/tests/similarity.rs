@@ -42,7 +42,7 @@ fn compressed(page: &Page) -> usize {
     lz4_flex::block::compress(page).len().min(PAGE_BYTES)
 }
 
-/// Bytes of the difference of two pages, compressed.
+/// Bytes of the delta between two pages, compressed.
 fn delta(a: &Page, b: &Page) -> usize {
     compressed(&std::array::from_fn(|i| a[i] ^ b[i]))
 }
@@ -185,13 +185,13 @@ fn kinds_compress_as_their_names_say() {
         assert!((least..most).contains(&ratio), "{kind:?} {ratio}");
     }
     let text = |n| page(&profile, &family(PageKind::Text, n, 0));
-    let differences = (0..50)
+    let deltas = (0..50)
         .map(|n| delta(&text(n), &text(n + 50)))
         .sum::<usize>();
     let texts = (0..50).map(|n| compressed(&text(n))).sum::<usize>();
     assert!(
-        differences > texts,
-        "unrelated pages: the difference is worth nothing"
+        deltas > texts,
+        "unrelated pages: the delta is worth nothing"
     );
 }
 
@@ -249,7 +249,7 @@ fn versions_of_pages_of_records_have_the_stated_ratio_and_compress_worse_alone()
     }
 }
 
-/// Puts each page to the first cluster whose first page it resembles, within half a page of difference.
+/// Puts each page to the first cluster whose first page it resembles, within half a page of delta.
 fn clusters(pages: impl Iterator<Item = Page>) -> Vec<Vec<Page>> {
     let resembles = |a: &Page, b: &Page| {
         let equal = (12..PAGE_BYTES)
@@ -271,7 +271,7 @@ fn clusters(pages: impl Iterator<Item = Page>) -> Vec<Vec<Page>> {
     clusters
 }
 
-/// Bytes of the differences of all pages of a cluster from the one that resembles the others most (of
+/// Bytes of the deltas of all pages of a cluster from the one that resembles the others most (of
 /// which every fifth is asked).
 fn delta_bytes(cluster: &[Page]) -> usize {
     let from = |page: &Page, step| -> usize {
@@ -289,7 +289,7 @@ fn delta_bytes(cluster: &[Page]) -> usize {
 }
 
 #[test]
-fn sysbench_has_the_published_shares_and_sizes_of_differences() {
+fn sysbench_has_the_published_shares_and_sizes_of_deltas() {
     let profile = profile("sysbench");
     let options = options(0.02);
     let recipes = recipes(&profile, &options).expect("bytes");

@@ -1,7 +1,7 @@
 //! A trace in one format becomes the same trace in another.
 //!
 //! What the output format cannot express is an error that names the record, never a silent loss;
-//! content and difference ratios are dropped only when asked for. Ratios can be given to a trace on the
+//! content and delta ratios are dropped only when asked for. Ratios can be given to a trace on the
 //! way ([`RateWrites`]). Text formats keep the absolute times of the input. The
 //! output appears under its name when it is complete: it is written beside it and renamed.
 
@@ -25,7 +25,7 @@ const BUFFER_BYTES: usize = 1 << 18;
 pub struct ConvertOptions {
     pub read: ReadOptions,
     pub to: Format,
-    /// Leave out the content and difference ratios where the output format has no place for them.
+    /// Leave out the content and delta ratios where the output format has no place for them.
     pub drop_content: bool,
     /// What becomes of a file that has the output's name.
     pub existing: Existing,
@@ -46,7 +46,7 @@ pub struct ConvertReport {
     pub times_cut: u64,
 }
 
-/// Gives writes their difference ratio R_c while a trace is converted.
+/// Gives writes their delta ratio R_c while a trace is converted.
 pub trait RateWrites {
     /// Called for every record in order. For a write it appends R_c of each chunk, in 1/65535 and never
     /// 0; for others nothing.
@@ -275,7 +275,7 @@ impl TextWriter {
             ),
             (
                 record.delta_ratios.is_some(),
-                "difference ratios",
+                "delta ratios",
                 &mut report.ratios_dropped,
             ),
         ];

@@ -41,7 +41,7 @@ pub struct Info {
     pub trims_ignored: u64,
     /// What the trace tells about content, if it does.
     pub content: Option<ContentInfo>,
-    /// The difference ratios R_c of its writes, if it has any.
+    /// The delta ratios R_c of its writes, if it has any.
     pub delta_ratios: Option<RatioInfo>,
 }
 

@@ -11,7 +11,7 @@
 //! | [`recorded`] | a trace in memory, of arrays of records |
 //! | [`stop`] | how a reader is told to stop |
 //! | [`workload`] | records to [`Request`]s in 4 KiB mapping units, and what the run needs to know before |
-//! | [`overlay`] | content and difference ratios that a trace does not tell |
+//! | [`overlay`] | content and delta ratios that a trace does not tell |
 //! | [`info`] | what can be said about one trace |
 //! | [`mod@convert`] | a trace in one format to the same trace in another |
 //!

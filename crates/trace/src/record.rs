@@ -5,7 +5,7 @@
 //! Content is a list of value ids, one for each *chunk* of 4 KiB counted from the record's own first
 //! byte (the last chunk may be short). For a record aligned to 4 KiB a chunk is a mapping unit.
 //!
-//! A write may carry its difference ratios R_c too, one a chunk: the size of the encoded difference of
+//! A write may carry its delta ratios R_c too, one a chunk: the size of the encoded delta of
 //! the chunk from what it replaces, over the size of a page, in 1/65535 and never 0. A batch in which
 //! no record has them holds nothing for them.
 

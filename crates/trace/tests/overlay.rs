@@ -1,4 +1,4 @@
-//! Content and difference ratios laid over a trace: in memory, streamed and as accesses they are the
+//! Content and delta ratios laid over a trace: in memory, streamed and as accesses they are the
 //! same, and they depend on the order of the trace alone.
 
 use crate::common;

@@ -1,4 +1,4 @@
-//! Difference ratios that a trace carries: the column, what is refused of it, and what becomes of them.
+//! Delta ratios that a trace carries: the column, what is refused of it, and what becomes of them.
 
 use crate::common;
 
@@ -216,9 +216,9 @@ fn text_formats_drop_ratios_only_when_asked() {
     let reader = || TraceReader::from_bytes("bytes", native(&records), &strict()).unwrap();
     let error = convert_reader(reader(), &out, &to(Format::Ssdsim)).unwrap_err();
     assert!(
-        error.to_string().starts_with(
-            "record 1 cannot be written as ssdsim: it carries difference ratios, which"
-        ),
+        error
+            .to_string()
+            .starts_with("record 1 cannot be written as ssdsim: it carries delta ratios, which"),
         "{error}"
     );
     let options = ConvertOptions {

@@ -158,7 +158,7 @@ fn units_of(image: &Image, object: ObjectId) -> Vec<(Ppn, Option<ObjectId>)> {
     let pack = placed.packs.get(row.location.index());
     let unit = pack.and_then(Option::as_ref).map(|p| (p.location, None));
     let mut units: Vec<_> = unit.into_iter().collect();
-    if packed.base != ObjectId::NONE {
+    if packed.base.is_some() {
         units.extend(units_of(image, packed.base));
     }
     units
@@ -174,7 +174,7 @@ fn slots_of(image: &Image, object: ObjectId) -> Vec<(Ppn, u16)> {
     let pack = placed.packs.get(row.location.index());
     let own = pack.and_then(Option::as_ref);
     let mut slots: Vec<_> = own.map(|p| (p.location, packed.slot)).into_iter().collect();
-    if packed.base != ObjectId::NONE {
+    if packed.base.is_some() {
         slots.extend(slots_of(image, packed.base));
     }
     slots

@@ -185,13 +185,13 @@ impl Waiting {
 /// they would be too many.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
-    pub difference: Option<Difference>,
+    pub delta: Option<Delta>,
     pub alone: Option<Option<Box<[u8]>>>,
 }
 
-/// A page as its difference from what an object held.
+/// A page as its delta from what an object held.
 #[derive(Debug)]
-pub(crate) struct Difference {
+pub(crate) struct Delta {
     pub base: ObjectId,
     /// Of what it held.
     pub write_seq: u64,
@@ -261,7 +261,7 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
         base: ObjectId,
         new: &Value<'_, C, StoredUnit>,
     ) -> Option<Short<Arc<PackedValue>>> {
-        let found = new.page.ahead.as_ref()?.difference.as_ref()?;
+        let found = new.page.ahead.as_ref()?.delta.as_ref()?;
         let record = &new.page.record;
         (found.base == base).then(|| encoded(record, found.write_seq, found.bytes.as_deref()))
     }
@@ -426,15 +426,15 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_decodes_with_its_own_base_and_is_lost_with_another() {
+    fn a_delta_decodes_with_its_own_base_and_is_lost_with_another() {
         let mut bytes = Bytes::new(KEY, SharedWaiting::default());
         let (base, new) = (whole(1, 7), whole(2, 7));
-        let (_, difference) = bytes
+        let (_, delta) = bytes
             .delta(value(&base), value(&new), PAGE_BYTES as u16)
             .expect("they are alike");
-        let decoded = decode(&mut bytes, Some(&base), &difference);
+        let decoded = decode(&mut bytes, Some(&base), &delta);
         assert_eq!((decoded.record, &decoded.bytes), (new.record, &new.bytes));
-        let lost = decode(&mut bytes, Some(&whole(1, 8)), &difference);
+        let lost = decode(&mut bytes, Some(&whole(1, 8)), &delta);
         let Record {
             kind,
             write_seq,

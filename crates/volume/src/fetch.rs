@@ -14,7 +14,7 @@ use flashlore_flash::{Lpn, ObjectId, Ppn};
 use flashlore_ftl::content::bytes::{HeldEncoded, HeldValue};
 use flashlore_medium::Medium;
 
-use crate::encoder::{self, Ahead, Difference, LONGEST, PackedValue};
+use crate::encoder::{self, Ahead, Delta, LONGEST, PackedValue};
 use crate::format::{Areas, Identity, Record, UnitKind};
 use crate::layer::PlannedEncoding;
 use crate::nand::{NandError, StoredUnit, UnitPlace};
@@ -202,7 +202,7 @@ impl Reader {
         };
         let base = plan.base.as_ref().and_then(differs_from);
         page.ahead = Some(Arc::new(Ahead {
-            difference: base.map(|(base, write_seq, old)| Difference {
+            delta: base.map(|(base, write_seq, old)| Delta {
                 base,
                 write_seq,
                 bytes: codec.delta(&old, &page.bytes),

@@ -67,7 +67,7 @@ impl ObjectRow {
 /// What is stored of a packed object besides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PackedRow {
-    /// The row of what it is a difference from; all ones for none.
+    /// The row of what it is a delta from; all ones for none.
     pub base: ObjectId,
     /// Bytes of its slot, as the translation layer counts them.
     pub length: u16,
@@ -172,7 +172,7 @@ pub(crate) trait Layer: Send {
     fn check(&self) -> Result<(), String>;
 }
 
-/// How a write would be encoded: the object it would be a difference from, its write sequence number and where it is to
+/// How a write would be encoded: the object it would be a delta from, its write sequence number and where it is to
 /// be read; and whether it would be compressed by itself.
 #[derive(Default)]
 pub(crate) struct PlannedEncoding {
@@ -196,7 +196,7 @@ pub(crate) trait Versioned {
     fn delete_snapshot(&mut self, instant: u64) -> bool;
     /// Forgets old versions of addresses.
     fn purge(&mut self, pages: Range<Lpn>);
-    /// Makes what addresses hold whole, where it is a difference from something older.
+    /// Makes what addresses hold whole, where it is a delta from something older.
     fn materialize_pages(&mut self, pages: Range<Lpn>) -> Result<(), LayerError>;
     /// Erases every block that holds something to which nobody refers.
     fn erase_stale(&mut self) -> Result<Erased, LayerError>;
@@ -402,11 +402,10 @@ impl<T: OnMedium> WithObjects<T> {
         write_seqs.get(object.index()).copied().unwrap_or(0)
     }
 
-    /// Whether what was encoded before the write began is a difference from what the object holds still.
+    /// Whether what was encoded before the write began is a delta from what the object holds still.
     fn still_holds(&self, ahead: &Ahead) -> bool {
-        ahead.difference.as_ref().is_none_or(|difference| {
-            self.ftl.objects().is_alive(difference.base)
-                && self.write_seq(difference.base) == difference.write_seq
+        ahead.delta.as_ref().is_none_or(|delta| {
+            self.ftl.objects().is_alive(delta.base) && self.write_seq(delta.base) == delta.write_seq
         })
     }
 
@@ -615,7 +614,7 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         let base = objects.packed(object).map(|(_, base)| base);
         Some(StoredAs {
             shared: objects.references(object) > 1,
-            is_delta: base.is_some_and(|base| base != ObjectId::NONE),
+            is_delta: base.is_some_and(|base| base.is_some()),
             is_compressed: base == Some(ObjectId::NONE),
         })
     }

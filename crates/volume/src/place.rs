@@ -161,19 +161,17 @@ impl Copies<'_> {
                     (0, _) => Ok(None),
                     (_, Some(base)) => Ok(Some(base)),
                     (_, None) => damaged(format!(
-                        "write sequence number {} is a difference from write sequence number {base}, which does not exist",
+                        "write sequence number {} is a delta from write sequence number {base}, which does not exist",
                         copy.record.write_seq
                     )),
                 }
             }
             (Located::Row, Name::Old(handle)) => {
                 let packed = self.tables.objects[handle.index()].packed;
-                let base = packed
-                    .map(|packed| packed.base)
-                    .filter(|&b| b != ObjectId::NONE);
+                let base = packed.map(|packed| packed.base).filter(|b| b.is_some());
                 match base {
                     Some(base) if base.index() >= self.tables.objects.len() => damaged(format!(
-                        "object {handle} is a difference from object {base}, which does not exist"
+                        "object {handle} is a delta from object {base}, which does not exist"
                     )),
                     base => Ok(base.map(Name::Old)),
                 }
@@ -376,7 +374,7 @@ impl Placed {
             slots: empty_slots(page.slots, page.bytes),
         });
         match pack.slots.get_mut(packed.slot as usize) {
-            Some(slot) if slot.object == ObjectId::NONE => {
+            Some(slot) if !slot.object.is_some() => {
                 *slot = Slot {
                     object: handle,
                     lpn: page_of.get(&handle).copied().unwrap_or_default(),
@@ -448,7 +446,7 @@ impl Placed {
     fn refuse_chains(&self, needed: &[Name]) -> Result<(), VolumeError> {
         let base_of = |handle: ObjectId| {
             let packed = self.objects[handle.index()].packed?;
-            (packed.base != ObjectId::NONE).then_some(packed.base)
+            (packed.base.is_some()).then_some(packed.base)
         };
         for &name in needed {
             let handle = self.handle_of(name);
@@ -456,7 +454,7 @@ impl Placed {
                 && base_of(base).is_some()
             {
                 return damaged(format!(
-                    "object {handle} is a difference from object {base}, which is one itself"
+                    "object {handle} is a delta from object {base}, which is one itself"
                 ));
             }
         }
@@ -477,9 +475,9 @@ fn empty_slots(count: u16, bytes: u16) -> Vec<Slot> {
 /// All objects of a packed page of the checkpoint are known: what its slots take besides, the others do. How much
 /// which of them does, no longer matters.
 fn close(pack: &mut RestoredPack) -> Result<(), VolumeError> {
-    let named = pack.slots.iter().filter(|s| s.object != ObjectId::NONE);
+    let named = pack.slots.iter().filter(|s| s.object.is_some());
     let named: u32 = named.map(|s| u32::from(s.length) + SLOT_BYTES).sum();
-    let mut others = pack.slots.iter_mut().filter(|s| s.object == ObjectId::NONE);
+    let mut others = pack.slots.iter_mut().filter(|s| !s.object.is_some());
     let Some(first) = others.next() else {
         return Ok(());
     };
@@ -492,10 +490,10 @@ fn close(pack: &mut RestoredPack) -> Result<(), VolumeError> {
             pack.location.0
         ));
     };
-    for slot in pack.slots.iter_mut().filter(|s| s.object == ObjectId::NONE) {
+    for slot in pack.slots.iter_mut().filter(|s| !s.object.is_some()) {
         slot.length = 0;
     }
-    if let Some(first) = pack.slots.iter_mut().find(|s| s.object == ObjectId::NONE) {
+    if let Some(first) = pack.slots.iter_mut().find(|s| !s.object.is_some()) {
         first.length = left;
     }
     Ok(())

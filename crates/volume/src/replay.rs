@@ -488,14 +488,14 @@ impl<'a> ReplayState<'a> {
             let unit = evidence.best.get(*write_seq);
             unit.filter(|unit| unit.quality > Quality::Broken)
         };
-        // A base is no difference: if it was materialized before this was encoded, and that copy is not there, what
+        // A base is no delta: if it was materialized before this was encoded, and that copy is not there, what
         // was encoded has not happened yet either.
         let has_base = |base: u64| match (is_there(&base), self.handles.get(&base)) {
             _ if base == 0 => true,
             (Some(copy), _) => copy.slot.is_none_or(|slot| slot.base == 0),
             (None, Some(&handle)) => {
                 let packed = self.tables.objects[handle.index()].packed;
-                packed.is_none_or(|packed| packed.base == ObjectId::NONE)
+                packed.is_none_or(|packed| !packed.base.is_some())
             }
             (None, None) => false,
         };

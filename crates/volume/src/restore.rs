@@ -230,7 +230,7 @@ fn alive(map: &[ObjectId], history: &Option<History>, rows: &[ObjectRow]) -> Vec
         };
         alive[handle.index()] = true;
         if let Some(packed) = row.packed
-            && packed.base != ObjectId::NONE
+            && packed.base.is_some()
         {
             alive[packed.base.index()] = true;
         }

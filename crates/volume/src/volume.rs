@@ -59,7 +59,7 @@ pub struct Status {
 pub struct StoredAs {
     /// Other pages refer to it too.
     pub shared: bool,
-    /// As the difference from another page.
+    /// As the delta from another page.
     pub is_delta: bool,
     /// Compressed by itself.
     pub is_compressed: bool,
@@ -74,7 +74,7 @@ pub struct Survey {
     pub values: u64,
     /// Values that old versions alone need.
     pub kept: u64,
-    /// Values stored as differences, and their bytes.
+    /// Values stored as deltas, and their bytes.
     pub deltas: (u64, u64),
     /// Values stored compressed by themselves, and their bytes.
     pub compressed: (u64, u64),
@@ -189,9 +189,9 @@ impl Volume {
         self.layer.encoding_counters()
     }
 
-    /// From now on, until the volume is closed, a page that has nothing to differ from becomes a difference from
+    /// From now on, until the volume is closed, a page that has nothing to differ from becomes a delta from
     /// whatever page resembles it. Only pages written since are found: the index of sketches is in RAM and begins
-    /// empty. Nothing about it is stored; a volume without differences stays as it is.
+    /// empty. Nothing about it is stored; a volume without deltas stays as it is.
     pub fn find_similar_bases(&mut self, options: SimilarOptions) {
         self.layer.find_similar_bases(options);
     }

@@ -5,6 +5,7 @@ mod support;
 
 mod ahead;
 mod arbitrary;
+mod as_simulated;
 mod bit_flips;
 mod copies;
 mod damage;
@@ -20,4 +21,3 @@ mod record;
 mod reopen;
 mod rot;
 mod space;
-mod twins;

@@ -49,7 +49,7 @@ fn assert_covers(report: &Report) {
         "few returns: {report}"
     );
     assert!(work.snapshots > 0 && work.purges > 0, "{report}");
-    assert!(work.deltas > histories, "few differences: {report}");
+    assert!(work.deltas > histories, "few deltas: {report}");
     assert!(work.similar * 10 > histories, "few bases found: {report}");
     assert!(work.compressed > histories, "little compressed: {report}");
     assert!(work.merged > 0 && work.repacked > 0, "{report}");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flashlore_content::{Digest, NoCensus, PageBytes};
 use flashlore_flash::faults::{Faulty, Odds};
 use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::{Cause, Lpn, ObjectId, Ppn, Tag, When};
+use flashlore_flash::{Cause, Lpn, Ppn, Tag, When};
 use flashlore_ftl::{ContentFtl, Counters, PlainFtl};
 use flashlore_medium::MemoryMedium;
 use flashlore_volume::format::areas::geometry;
@@ -20,32 +20,32 @@ use support::{Draw, Mix, POLICIES, Shape, Step, page, step};
 /// A device that might fail, so that victims are read before they are emptied, and never does.
 type Device = Faulty<MemoryFlash<Digest>>;
 
-/// The simulated twin: content is the digest of the bytes, so the index sees the same fingerprints.
-enum Twin {
+/// The simulated simulated: content is the digest of the bytes, so the index sees the same fingerprints.
+enum Simulated {
     Plain(Box<PlainFtl<Device>>),
     Dedup(Box<ContentFtl<Digest, Device, NoCensus>>),
 }
 
-impl Twin {
-    fn new(id: &Identity) -> Twin {
+impl Simulated {
+    fn new(id: &Identity) -> Simulated {
         let flash = MemoryFlash::new(geometry(id).unwrap());
         let flash = Faulty::new(flash, Odds::default(), 0);
         let options = ftl_options(id);
         match id.policy {
-            Policy::Plain => Twin::Plain(Box::new(PlainFtl::new(flash, options).unwrap())),
+            Policy::Plain => Simulated::Plain(Box::new(PlainFtl::new(flash, options).unwrap())),
             _ => {
                 let ftl = ContentFtl::new(flash, options, dedup_options(id), NoCensus);
-                Twin::Dedup(Box::new(ftl.unwrap()))
+                Simulated::Dedup(Box::new(ftl.unwrap()))
             }
         }
     }
 
     fn write(&mut self, lpn: Lpn, content: Digest) {
         match self {
-            Twin::Plain(ftl) => {
+            Simulated::Plain(ftl) => {
                 ftl.write(When::now(0), lpn, content, Tag::NONE).unwrap();
             }
-            Twin::Dedup(ftl) => {
+            Simulated::Dedup(ftl) => {
                 let read = ftl.fetch_candidate(0, content, None, Tag::NONE).unwrap();
                 if let Some((candidate, _)) = read {
                     let again = ftl.fetch_candidate(0, content, Some(candidate), Tag::NONE);
@@ -58,25 +58,25 @@ impl Twin {
 
     fn trim(&mut self, lpn: Lpn) {
         match self {
-            Twin::Plain(ftl) => ftl.trim(lpn).unwrap(),
-            Twin::Dedup(ftl) => ftl.trim(lpn).unwrap(),
+            Simulated::Plain(ftl) => ftl.trim(lpn).unwrap(),
+            Simulated::Dedup(ftl) => ftl.trim(lpn).unwrap(),
         }
     }
 
     fn keep_pace(&mut self) {
         match self {
-            Twin::Plain(ftl) => ftl.keep_pace().unwrap(),
-            Twin::Dedup(ftl) => ftl.keep_pace().unwrap(),
+            Simulated::Plain(ftl) => ftl.keep_pace().unwrap(),
+            Simulated::Dedup(ftl) => ftl.keep_pace().unwrap(),
         }
     }
 
     fn flush(&mut self) {
         match self {
-            Twin::Plain(ftl) => {
+            Simulated::Plain(ftl) => {
                 ftl.reclaim_empty(0).unwrap();
                 ftl.core_mut().barrier(0).unwrap();
             }
-            Twin::Dedup(ftl) => {
+            Simulated::Dedup(ftl) => {
                 ftl.reclaim_empty(0).unwrap();
                 ftl.core_mut().barrier(0).unwrap();
             }
@@ -85,23 +85,23 @@ impl Twin {
 
     fn checkpoint(&mut self) {
         match self {
-            Twin::Plain(ftl) => ftl.core_mut().flush_all(0).unwrap(),
-            Twin::Dedup(ftl) => ftl.core_mut().flush_all(0).unwrap(),
+            Simulated::Plain(ftl) => ftl.core_mut().flush_all(0).unwrap(),
+            Simulated::Dedup(ftl) => ftl.core_mut().flush_all(0).unwrap(),
         }
     }
 
     fn read(&mut self, lpn: Lpn) -> Option<Digest> {
         match self {
-            Twin::Plain(ftl) => ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap().0,
-            Twin::Dedup(ftl) => ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap().0,
+            Simulated::Plain(ftl) => ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap().0,
+            Simulated::Dedup(ftl) => ftl.read(0, lpn, Cause::Host, Tag::NONE).unwrap().0,
         }
     }
 
     fn location(&self, lpn: Lpn) -> Option<Ppn> {
         match self {
-            Twin::Plain(ftl) => Some(ftl.map().get(lpn)).filter(|ppn| ppn.is_some()),
-            Twin::Dedup(ftl) => {
-                let object = Some(ftl.objects().get(lpn)).filter(|&o| o != ObjectId::NONE);
+            Simulated::Plain(ftl) => Some(ftl.map().get(lpn)).filter(|ppn| ppn.is_some()),
+            Simulated::Dedup(ftl) => {
+                let object = Some(ftl.objects().get(lpn)).filter(|o| o.is_some());
                 object.map(|o| ftl.objects().at(o))
             }
         }
@@ -109,23 +109,23 @@ impl Twin {
 
     fn counters(&self) -> &Counters {
         match self {
-            Twin::Plain(ftl) => ftl.core().counters(),
-            Twin::Dedup(ftl) => ftl.core().counters(),
+            Simulated::Plain(ftl) => ftl.core().counters(),
+            Simulated::Dedup(ftl) => ftl.core().counters(),
         }
     }
 
     fn check(&self) {
         match self {
-            Twin::Plain(ftl) => ftl.check().unwrap(),
-            Twin::Dedup(ftl) => ftl.check().unwrap(),
+            Simulated::Plain(ftl) => ftl.check().unwrap(),
+            Simulated::Dedup(ftl) => ftl.check().unwrap(),
         }
     }
 }
 
-/// A volume and its twin.
+/// A volume and its simulated.
 struct Pair {
     volume: Volume,
-    twin: Twin,
+    simulated: Simulated,
     name: String,
 }
 
@@ -135,16 +135,16 @@ impl Pair {
         create(&medium, id).unwrap();
         Pair {
             volume: Volume::open(medium).unwrap().0,
-            twin: Twin::new(id),
+            simulated: Simulated::new(id),
             name,
         }
     }
 
     fn write(&mut self, lpn: Lpn, bytes: &PageBytes) {
         let content = self.volume.identity().key.digest(bytes);
-        self.twin.keep_pace();
+        self.simulated.keep_pace();
         match self.volume.write(7, lpn, bytes) {
-            Ok(()) => self.twin.write(lpn, content),
+            Ok(()) => self.simulated.write(lpn, content),
             // Who exports more than fits says no before the translation layer is asked.
             Err(VolumeError::NoSpace { stored, most }) => assert_eq!(stored, most, "{}", self.name),
             Err(other) => panic!("{}: {other}", self.name),
@@ -156,15 +156,15 @@ impl Pair {
             Step::Write { lpn, value } => self.write(lpn, &page(value)),
             Step::Trim { lpn } => {
                 self.volume.trim(0, lpn).unwrap();
-                self.twin.trim(lpn);
+                self.simulated.trim(lpn);
             }
             Step::Flush => {
                 self.volume.flush().unwrap();
-                self.twin.flush();
+                self.simulated.flush();
             }
             Step::Checkpoint => {
                 self.volume.checkpoint().unwrap();
-                self.twin.checkpoint();
+                self.simulated.checkpoint();
             }
         }
     }
@@ -172,12 +172,15 @@ impl Pair {
     fn compare(&self, at: usize) {
         let name = &self.name;
         for lpn in 0..self.volume.exported() {
-            let (here, there) = (self.volume.location(Lpn(lpn)), self.twin.location(Lpn(lpn)));
+            let (here, there) = (
+                self.volume.location(Lpn(lpn)),
+                self.simulated.location(Lpn(lpn)),
+            );
             assert_eq!(here, there, "{name}, step {at}: place of page {lpn}");
         }
         let counters = self.volume.counters();
-        assert_eq!(counters, self.twin.counters(), "{name}, step {at}");
-        if let Twin::Dedup(ftl) = &self.twin {
+        assert_eq!(counters, self.simulated.counters(), "{name}, step {at}");
+        if let Simulated::Dedup(ftl) = &self.simulated {
             let counted = self.volume.dedup_counters().unwrap();
             assert_eq!(counted, ftl.dedup_counters(), "{name}, step {at}");
         }
@@ -187,7 +190,7 @@ impl Pair {
         for lpn in 0..self.volume.exported() {
             let mut bytes = [1; 4096];
             self.volume.read(Lpn(lpn), &mut bytes).unwrap();
-            let expected = match self.twin.read(Lpn(lpn)) {
+            let expected = match self.simulated.read(Lpn(lpn)) {
                 Some(content) => content,
                 None => self.volume.identity().key.digest(&page(0)),
             };
@@ -195,7 +198,7 @@ impl Pair {
             assert_eq!(found, expected, "{}: page {lpn}", self.name);
         }
         self.volume.check().unwrap();
-        self.twin.check();
+        self.simulated.check();
     }
 }
 

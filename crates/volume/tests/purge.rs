@@ -1,5 +1,5 @@
 //! What was deleted is gone: a secret that was written, replaced and trimmed is in no byte of the medium once it
-//! has been purged and erased, wherever it lay: whole, compressed, as a difference, in the journal.
+//! has been purged and erased, wherever it lay: whole, compressed, as a delta, in the journal.
 
 use crate::support;
 use flashlore_flash::Lpn;
@@ -106,7 +106,7 @@ fn a_secret_that_was_purged_and_erased_is_in_no_byte_of_the_file() {
                 let (lpn, value) = (10 + draw.below(30), draw.below(1000));
                 world.write(Lpn(lpn), &page(value + 1));
             }
-            // Versions of two pages, most of them differences of each other where anything is encoded.
+            // Versions of two pages, most of them deltas of each other where anything is encoded.
             for lpn in [3, 7] {
                 world.write(Lpn(lpn), &secret_page(round));
             }

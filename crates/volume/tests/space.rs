@@ -59,15 +59,10 @@ const SYSTEMS: [System; 11] = [
     DELTA_FTL,
     system("bvssd", Policy::Plain, (false, false), true),
     COMBINED,
-    system("dedup and differences", Policy::Dedup, (true, false), false),
+    system("dedup and deltas", Policy::Dedup, (true, false), false),
     system("dedup and both", Policy::DedupTrusted, (true, true), false),
     system("both", Policy::Plain, (true, true), false),
-    system(
-        "differences and history",
-        Policy::Plain,
-        (true, false),
-        true,
-    ),
+    system("deltas and history", Policy::Plain, (true, false), true),
 ];
 
 impl System {
@@ -354,14 +349,14 @@ fn no_overwrite_fails_for_space_at_the_default_capacity() {
 #[test]
 fn blocks_that_were_collected_stay_free_through_power_cuts() {
     drawn(COMBINED, 1012, 10_000);
-    let dedup_and_differences = SYSTEMS[7];
-    drawn(dedup_and_differences, 1020, 6_000);
+    let dedup_and_deltas = SYSTEMS[7];
+    drawn(dedup_and_deltas, 1020, 6_000);
 }
 
 /// Nothing of a volume of 64 MiB is damaged or protected; three quarters of it hold something. Edits of sixty bytes
 /// with one trim in ten once ended it after 7,166 operations.
 #[test]
-fn small_edits_and_trims_do_not_fill_a_volume_of_differences() {
+fn small_edits_and_trims_do_not_fill_a_volume_of_deltas() {
     let id = DELTA_FTL.identity(64 << 20);
     let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
     create(&medium, &id).unwrap();

@@ -112,11 +112,11 @@ MEASURES: tuple[Measure, ...] = (
         "Writes whose content was stored already, and that programmed nothing.",
         better=1,
     ),
-    Measure("delta.encoded", "Stored as differences", "Writes stored as the difference from an older page.", better=1),
+    Measure("delta.encoded", "Stored as deltas", "Writes stored as the delta from an older page.", better=1),
     Measure(
         "delta.mean_rc",
         "Mean R_c",
-        "Mean size of these differences, as a share of a page. Smaller packs more into one page.",
+        "Mean size of these deltas, as a share of a page. Smaller packs more into one page.",
         better=-1,
     ),
     Measure("compress.encoded", "Stored compressed", "Writes stored compressed by themselves.", better=1),
@@ -136,7 +136,7 @@ MEASURES: tuple[Measure, ...] = (
         better=1,
     ),
     Measure("array.ssd_writes", "Written to the SSD", "Units written to the SSD of an array.", better=-1),
-    Measure("array.mean_delta_bytes", "Mean difference", "Mean size of a difference of I-CASH.", unit="B", better=-1),
+    Measure("array.mean_delta_bytes", "Mean delta", "Mean size of a delta of I-CASH.", unit="B", better=-1),
     Measure("array.hdd_energy_j", "Energy of the disks", "The disks' power, all the time.", unit="J", better=-1),
 )
 

@@ -1,4 +1,4 @@
-//! Encoding and decoding of one block: its difference from another of its family, and by itself.
+//! Encoding and decoding of one block: its delta from another of its family, and by itself.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -26,9 +26,9 @@ pub fn table(full: bool) -> Table {
     );
     let mut rows = Vec::new();
     for codec in [Codec::Copy, Codec::Lz4] {
-        for is_difference in [true, false] {
+        for is_delta in [true, false] {
             for is_encoding in [true, false] {
-                rows.push(row(codec, is_difference, is_encoding, pairs.clone()));
+                rows.push(row(codec, is_delta, is_encoding, pairs.clone()));
             }
         }
     }
@@ -42,15 +42,15 @@ pub fn table(full: bool) -> Table {
     }
 }
 
-fn row(codec: Codec, is_difference: bool, is_encoding: bool, pairs: Pairs) -> Row {
-    let what = if is_difference { "difference" } else { "alone" };
+fn row(codec: Codec, is_delta: bool, is_encoding: bool, pairs: Pairs) -> Row {
+    let what = if is_delta { "delta" } else { "alone" };
     let doing = if is_encoding { "encode" } else { "decode" };
     Row {
         name: format!("{codec:?}, {what}, {doing}"),
         run: Box::new(move |hasher| {
             let mut encoder = Encoder::new();
             let mut encode = |(base, page): &(Page, Page)| -> Option<Vec<u8>> {
-                let bytes = match is_difference {
+                let bytes = match is_delta {
                     true => encoder.delta(codec, base, page, DELTA_LIMIT),
                     false => encoder.alone(codec, page, DELTA_LIMIT),
                 };
@@ -62,7 +62,7 @@ fn row(codec: Codec, is_difference: bool, is_encoding: bool, pairs: Pairs) -> Ro
             }
             match is_encoding {
                 true => encoding(&pairs, encode),
-                false => decoding(&pairs, &bodies, is_difference),
+                false => decoding(&pairs, &bodies, is_delta),
             }
         }),
     }
@@ -81,18 +81,14 @@ fn encoding(
     (begin.elapsed(), (TURNS * pairs.len()) as u64)
 }
 
-fn decoding(
-    pairs: &[(Page, Page)],
-    bodies: &[Option<Vec<u8>>],
-    is_difference: bool,
-) -> (Duration, u64) {
+fn decoding(pairs: &[(Page, Page)], bodies: &[Option<Vec<u8>>], is_delta: bool) -> (Duration, u64) {
     let mut page = [0; 4096];
     let mut count = 0;
     let begin = ThreadTime::now();
     for _ in 0..TURNS {
         for ((base, new), body) in pairs.iter().zip(bodies) {
             let Some(body) = body else { continue };
-            decode(body, is_difference.then_some(base), &mut page).expect("what was encoded");
+            decode(body, is_delta.then_some(base), &mut page).expect("what was encoded");
             assert_eq!(page[..8], new[..8]);
             count += 1;
         }

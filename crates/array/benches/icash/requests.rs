@@ -68,7 +68,7 @@ pub fn array(blocks: u32, slots: u32, options: &Options) -> ICash {
     ICash::open(fast, slow, options.clone()).expect("options that fit")
 }
 
-/// All blocks are written once; then so many requests follow, which are measured. RAM for differences is an
+/// All blocks are written once; then so many requests follow, which are measured. RAM for deltas is an
 /// eighth of the data, the pool of data blocks a tenth.
 pub fn table(full: bool) -> Table {
     let (blocks, count) = if full {

@@ -22,7 +22,7 @@ pub struct Id(u32);
 /// How the bytes of a chain give the content of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// They are the difference from what is in this data block. If that is the virtual block's own, the block is
+    /// They are the delta from what is in this data block. If that is the virtual block's own, the block is
     /// a reference that was written, or was one.
     Delta(u32),
     /// They are the content, compressed by itself.
@@ -46,11 +46,11 @@ pub enum Content {
 pub struct Virtual {
     /// The block, or none: then this is the frozen content of a reference that has no address any more.
     pub block: Option<u32>,
-    /// Its signature, as far as it is known. While differences are based on its data block, that one's.
+    /// Its signature, as far as it is known. While deltas are based on its data block, that one's.
     pub signature: Option<Signature>,
     /// Its super-features, where they are used; otherwise as the signature.
     pub sketch: Option<Sketch>,
-    /// Its data block: its content, or what differences are based on.
+    /// Its data block: its content, or what deltas are based on.
     pub slot: Option<u32>,
     pub content: Content,
     /// CRC-32 of the present content; 0 if that is stored or there is none.

@@ -46,7 +46,7 @@ impl ICash {
                 && is_too_long(form, chain.bytes())
             {
                 return Err(format!(
-                    "a difference of {} bytes is too long: {v:?}",
+                    "a delta of {} bytes is too long: {v:?}",
                     chain.bytes()
                 ));
             }
@@ -65,7 +65,7 @@ impl ICash {
             if v.content == Content::Stored && matches!(place, BlockPlace::Delta { .. }) && is_known
             {
                 return Err(format!(
-                    "a difference is neither in RAM nor without virtual block: {v:?}"
+                    "a delta is neither in RAM nor without virtual block: {v:?}"
                 ));
             }
             let Some(base) = self.base_of(id) else {

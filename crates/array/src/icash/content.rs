@@ -94,7 +94,7 @@ impl ICash {
         }
     }
 
-    /// The content that bytes of a difference, of compressed or of whole content stand for.
+    /// The content that bytes of a delta, of compressed or of whole content stand for.
     pub(super) fn expand(
         &mut self,
         form: Form,

@@ -11,15 +11,15 @@ counts! {
         pub hits_reference: u64,
         /// Accesses to blocks without a virtual block.
         pub misses: u64,
-        /// Contents stored as differences from a reference.
+        /// Contents stored as deltas from a reference.
         pub deltas: u64,
         pub delta_bytes: u64,
-        /// Contents of references stored as differences from their own frozen content.
+        /// Contents of references stored as deltas from their own frozen content.
         pub own_deltas: u64,
         /// Contents compressed by themselves.
         pub alone: u64,
         pub alone_bytes: u64,
-        /// Writes that had a reference and no short difference from it.
+        /// Writes that had a reference and no short delta from it.
         pub too_big: u64,
         /// Contents of references that went elsewhere: a reference keeps its frozen content and loses its address.
         pub detached: u64,
@@ -29,7 +29,7 @@ counts! {
         pub whole: u64,
         /// Contents copied to the fast medium because they were read from the slow one.
         pub fills: u64,
-        /// Differences unpacked because another one of their log block was read.
+        /// Deltas unpacked because another one of their log block was read.
         pub unpacked: u64,
         /// Blocks that became associates of a block with the same address in another machine.
         pub same_address: u64,
@@ -45,16 +45,16 @@ counts! {
         pub data_replaced: u64,
         /// References whose associates were all written home so that their data block could be replaced.
         pub references_released: u64,
-        /// Differences replaced with their virtual block (replacement 3).
+        /// Deltas replaced with their virtual block (replacement 3).
         pub deltas_replaced: u64,
-        /// Differences of references that left RAM because there was no other.
+        /// Deltas of references that left RAM because there was no other.
         pub own_deltas_dropped: u64,
         pub written_home: u64,
         pub groups: u64,
         /// Of these, groups because enough was not durable.
         pub own_flushes: u64,
         pub records: u64,
-        /// Of these, differences and compressed contents.
+        /// Of these, deltas and compressed contents.
         pub encoded_records: u64,
         /// Blocks of the log they took.
         pub log_blocks: u64,
@@ -85,7 +85,7 @@ pub struct States {
 /// Memory an element holds, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {
-    /// Differences, as far as they ever were.
+    /// Deltas, as far as they ever were.
     pub segments: usize,
     pub virtual_blocks: usize,
     pub heatmap: usize,

@@ -1,7 +1,7 @@
 //! The image of a new virtual machine (paper, section 3.1): each of its blocks is compared with the block at the same
-//! address of a native machine, and only the difference is stored.
+//! address of a native machine, and only the delta is stored.
 //!
-//! The native block, or its reference, has to be in the pool as the base of the difference. Blocks are loaded for
+//! The native block, or its reference, has to be in the pool as the base of the delta. Blocks are loaded for
 //! that while they displace no other reference, and one that turned out to be no base leaves again. What finds no
 //! base is compressed, if blocks are, or goes home as it is. With ordered write-back it is written like any other
 //! block, for only whole batches go home.
@@ -28,8 +28,8 @@ counts! {
     pub struct Image {
         /// As nothing: they are zeros.
         pub zeros: u64,
-        pub differences: u64,
-        pub difference_bytes: u64,
+        pub deltas: u64,
+        pub delta_bytes: u64,
         pub compressed: u64,
         pub compressed_bytes: u64,
         pub whole: u64,
@@ -91,9 +91,10 @@ impl ICash {
     ) -> Result<Image, ArrayError> {
         self.fill_image(native, machine, addresses, &mut |element, block, page| {
             *page = ZEROS;
-            if let Some(twin) = element.addresses.twin_in(block, native) {
-                let content = element.present(twin);
-                *page = content.map_err(|source| element.addresses.unreadable(twin, source))?;
+            if let Some(counterpart) = element.addresses.counterpart_in(block, native) {
+                let content = element.present(counterpart);
+                *page =
+                    content.map_err(|source| element.addresses.unreadable(counterpart, source))?;
             }
             Ok(())
         })
@@ -178,7 +179,7 @@ impl ICash {
         Ok(image)
     }
 
-    /// Stores a block of an image as a difference from the native one, or compressed, and counts it; false if
+    /// Stores a block of an image as a delta from the native one, or compressed, and counts it; false if
     /// neither is short.
     fn write_compared(
         &mut self,
@@ -188,23 +189,23 @@ impl ICash {
         image: &mut Image,
     ) -> Result<bool, ArrayError> {
         let compares = self.options.similarity != Similarity::Nothing;
-        let twin = self.addresses.twin_in(block, native);
-        let twin = twin.filter(|&twin| compares && twin != block);
-        let loaded = match twin {
-            Some(twin) => self.load_native(twin)?.then_some(twin),
+        let counterpart = self.addresses.counterpart_in(block, native);
+        let counterpart = counterpart.filter(|&counterpart| compares && counterpart != block);
+        let loaded = match counterpart {
+            Some(counterpart) => self.load_native(counterpart)?.then_some(counterpart),
             None => None,
         };
-        let base = twin.and_then(|twin| self.native_base(twin));
+        let base = counterpart.and_then(|counterpart| self.native_base(counterpart));
         let before = self.counters;
         let is_encoded = self.write_encoded(block, page, base);
         if is_encoded {
             let done = self.counters.since(&before);
-            image.differences += done.deltas;
-            image.difference_bytes += done.delta_bytes;
+            image.deltas += done.deltas;
+            image.delta_bytes += done.delta_bytes;
             image.compressed += done.alone;
             image.compressed_bytes += done.alone_bytes;
         }
-        if let Some(id) = loaded.and_then(|twin| self.blocks.find(twin))
+        if let Some(id) = loaded.and_then(|counterpart| self.blocks.find(counterpart))
             && !self.is_reference(id)
             && self.is_droppable(id)
         {
@@ -215,18 +216,18 @@ impl ICash {
 
     /// Brings a native block to the pool, if it is not there and no other reference has to go for it. True if it
     /// was brought.
-    fn load_native(&mut self, twin: u32) -> Result<bool, ArrayError> {
-        if self.blocks.find(twin).is_some() || !self.may_load() {
+    fn load_native(&mut self, counterpart: u32) -> Result<bool, ArrayError> {
+        if self.blocks.find(counterpart).is_some() || !self.may_load() {
             return Ok(false);
         }
-        self.read_block(twin, &mut ZEROS.clone())?;
+        self.read_block(counterpart, &mut ZEROS.clone())?;
         self.make_ready()?;
         Ok(true)
     }
 
-    /// The data block that a cached block is in or is a difference from.
-    pub(super) fn native_base(&self, twin: u32) -> Option<u32> {
-        let id = self.blocks.find(twin)?;
+    /// The data block that a cached block is in or is a delta from.
+    pub(super) fn native_base(&self, counterpart: u32) -> Option<u32> {
+        let id = self.blocks.find(counterpart)?;
         let slot = self.base_of(id).or(self.blocks.get(id).slot);
         slot.filter(|&slot| self.pool.users(slot).holder.is_some())
     }

@@ -10,7 +10,7 @@ pub enum Kept {
     /// Nothing is: it is zeros, because it was never written or was given up.
     Nothing,
     Whole,
-    Difference,
+    Delta,
     /// Compressed by itself.
     Compressed,
 }
@@ -31,7 +31,7 @@ impl ICash {
             .find(block)
             .map(|id| self.blocks.get(id).content);
         match held {
-            Some(Content::Held(Form::Delta(_), _)) => Kept::Difference,
+            Some(Content::Held(Form::Delta(_), _)) => Kept::Delta,
             Some(Content::Held(Form::Alone, _)) => Kept::Compressed,
             Some(Content::Held(Form::Whole, _) | Content::Slot) => Kept::Whole,
             Some(Content::Stored) | None => self.table.get(block).place.kept(),
@@ -44,7 +44,7 @@ impl BlockPlace {
         match self {
             BlockPlace::Zero => Kept::Nothing,
             BlockPlace::Home | BlockPlace::Slot(_) | BlockPlace::Whole(_) => Kept::Whole,
-            BlockPlace::Own { .. } | BlockPlace::Delta { .. } => Kept::Difference,
+            BlockPlace::Own { .. } | BlockPlace::Delta { .. } => Kept::Delta,
             BlockPlace::Alone(_) => Kept::Compressed,
         }
     }

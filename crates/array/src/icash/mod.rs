@@ -1,4 +1,4 @@
-//! I-CASH (Ren and Yang, HPCA 2011): reference blocks on the fast medium, a log of differences on the slow one.
+//! I-CASH (Ren and Yang, HPCA 2011): reference blocks on the fast medium, a log of deltas on the slow one.
 //!
 //! docs/array.md says what it promises and gives the bytes on both media.
 //!
@@ -7,7 +7,7 @@
 //! | `parameters.rs` | the paper's parameters and what was chosen where it is silent; the options |
 //! | `signature.rs` | eight bytes that say what a block is like |
 //! | `heatmap.rs` | which of them are popular |
-//! | `segments.rs` | RAM for differences |
+//! | `segments.rs` | RAM for deltas |
 //! | `blocks.rs` | virtual blocks in the order of their last access |
 //! | `pool.rs` | data blocks on the fast medium, and who uses them |
 //! | `place.rs`, `table.rs` | where the durable content of each block is |
@@ -18,7 +18,7 @@
 //! | `scan.rs` | which blocks become references and associates |
 //! | `replacement.rs` | the three replacements |
 //! | `write_back.rs` | blocks go home |
-//! | `image.rs` | the image of a new virtual machine, as differences from another's |
+//! | `image.rs` | the image of a new virtual machine, as deltas from another's |
 //! | `stored.rs` | how the durable content of a machine is stored |
 //! | `ordered.rs` | blocks go home in batches that are one state |
 //! | `slow_alone.rs` | what the slow medium alone holds after that |

@@ -22,12 +22,12 @@ pub const SAMPLED_OFFSETS: [usize; 4] = [0, 16, 32, 64];
 /// Values of a sub-signature: columns of the heatmap (paper: one byte).
 pub const SIGNATURE_VALUES: usize = 256;
 
-/// Bytes of a segment of a difference in RAM (paper).
+/// Bytes of a segment of a delta in RAM (paper).
 pub const SEGMENT_BYTES: usize = 64;
 
 pub const BLOCK_SEGMENTS: u32 = (BLOCK_BYTES / SEGMENT_BYTES) as u32;
 
-/// Longest difference (paper: 2048 B).
+/// Longest delta (paper: 2048 B).
 pub const DELTA_LIMIT: usize = 2048;
 
 /// Accesses between two scans (paper).
@@ -73,7 +73,7 @@ pub const LEAST_SLOTS: u32 = 4;
 /// Fewest images of a journal.
 pub const LEAST_JOURNAL: u32 = 8;
 
-/// Where new content goes that has no short difference.
+/// Where new content goes that has no short delta.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TooBig {
     /// To the fast medium, as the paper's prototype does.
@@ -99,7 +99,7 @@ pub enum Compression {
     /// Never (paper).
     #[default]
     Never,
-    /// Where that is shorter than the difference from the reference, or there is none.
+    /// Where that is shorter than the delta from the reference, or there is none.
     IfShorter,
 }
 
@@ -108,13 +108,13 @@ pub enum Compression {
 pub struct Options {
     /// Virtual blocks, at most. More than the data blocks by [`Options::LEAST_MORE_VIRTUAL`] at least.
     pub virtual_blocks: u32,
-    /// Segments of 64 bytes for differences in RAM, at most.
+    /// Segments of 64 bytes for deltas in RAM, at most.
     pub segments: u32,
     pub scan_every: u64,
     pub scan_blocks: usize,
     /// Sub-signatures at equal positions (or, with super-features, one) that make blocks worth comparing.
     pub similar_positions: u32,
-    /// Longest difference in bytes, at most [`DELTA_LIMIT`].
+    /// Longest delta in bytes, at most [`DELTA_LIMIT`].
     pub delta_limit: usize,
     /// Log blocks' worth of changes that are not durable which make the element flush by itself.
     pub flush_blocks: u32,
@@ -126,7 +126,7 @@ pub struct Options {
     pub halve_heatmap: bool,
     /// Whether a block that is read from the slow medium is copied to the fast one when it is read again, not at once.
     pub lazy_fill: bool,
-    /// Whether the other differences of a log block that is read come to RAM too (paper).
+    /// Whether the other deltas of a log block that is read come to RAM too (paper).
     pub unpack_all: bool,
     pub codec: Codec,
 }
@@ -135,7 +135,7 @@ impl Options {
     /// How many virtual blocks there must be at least besides one for each data block.
     pub const LEAST_MORE_VIRTUAL: u32 = SPARE_VIRTUAL_BLOCKS + 2;
 
-    /// The paper's way, with so much RAM for virtual blocks and differences.
+    /// The paper's way, with so much RAM for virtual blocks and deltas.
     pub fn new(virtual_blocks: u32, segments: u32) -> Self {
         Options {
             virtual_blocks,
@@ -182,7 +182,7 @@ impl Options {
             ("accesses between scans", self.scan_every, 1, u64::MAX),
             ("blocks of a scan", self.scan_blocks as u64, 1, u64::MAX),
             (
-                "bytes of the longest difference",
+                "bytes of the longest delta",
                 self.delta_limit as u64,
                 1,
                 longest,

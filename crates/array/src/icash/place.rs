@@ -23,9 +23,9 @@ pub enum BlockPlace {
     Home,
     /// In a data block on the fast medium.
     Slot(u32),
-    /// A difference from the data block that was the block's own content when it became a reference.
+    /// A delta from the data block that was the block's own content when it became a reference.
     Own { slot: u32, at: LogPlace },
-    /// A difference from a reference.
+    /// A delta from a reference.
     Delta {
         /// The reference's data block.
         base: u32,

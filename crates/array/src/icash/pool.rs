@@ -1,6 +1,6 @@
 //! The pool of data blocks on the fast medium: who uses which.
 //!
-//! A data block is in use while a virtual block holds it, a durable place names it as its own, or differences are
+//! A data block is in use while a virtual block holds it, a durable place names it as its own, or deltas are
 //! based on it, durable ones (of blocks) or present ones (of virtual blocks). It is free when none of that is left.
 //! What is in use is never overwritten.
 //!
@@ -16,15 +16,15 @@ pub struct Users {
     pub holder: Option<Id>,
     /// The block whose durable place names it as its own.
     pub named_by: Option<u32>,
-    /// Blocks whose durable place is a difference from it.
+    /// Blocks whose durable place is a delta from it.
     pub dependents: BTreeSet<u32>,
-    /// Virtual blocks, not its holder, whose present content is a difference from it in RAM.
+    /// Virtual blocks, not its holder, whose present content is a delta from it in RAM.
     pub associates: BTreeSet<Id>,
     is_free: bool,
 }
 
 impl Users {
-    /// Whether differences of others are based on it: then its holder is a reference.
+    /// Whether deltas of others are based on it: then its holder is a reference.
     pub fn is_base(&self) -> bool {
         !self.dependents.is_empty() || !self.associates.is_empty()
     }
@@ -66,7 +66,7 @@ impl Pool {
         &self.users[slot as usize]
     }
 
-    /// Whether differences of others are based on a data block, if there is one.
+    /// Whether deltas of others are based on a data block, if there is one.
     pub fn is_base(&self, slot: Option<u32>) -> bool {
         slot.is_some_and(|slot| self.users(slot).is_base())
     }

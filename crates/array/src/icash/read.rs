@@ -13,7 +13,7 @@ use crate::icash::segments::segments_of;
 use crate::icash::signature::Signature;
 use crate::icash::state::ICash;
 
-/// A difference found in a block of the log.
+/// A delta found in a block of the log.
 struct Neighbour {
     block: u32,
     at: LogPlace,
@@ -113,7 +113,7 @@ impl ICash {
                 let chain = self.segments.store(in_log_block(&log.bytes, at));
                 chain.map(|chain| Content::Held(form, chain))
             }
-            _ => self.as_twin(block, page, &signature, sketch.as_ref()),
+            _ => self.as_counterpart(block, page, &signature, sketch.as_ref()),
         };
         let id = self.blocks.insert(Some(block));
         let found = self.blocks.get_mut(id);
@@ -125,15 +125,15 @@ impl ICash {
         }
     }
 
-    /// The content as a difference from the block with the same address in another machine.
-    fn as_twin(
+    /// The content as a delta from the block with the same address in another machine.
+    fn as_counterpart(
         &mut self,
         block: u32,
         page: &Page,
         signature: &Signature,
         sketch: Option<&Sketch>,
     ) -> Option<Content> {
-        let base = self.twin(block, signature, sketch)?;
+        let base = self.counterpart(block, signature, sketch)?;
         let (form, bytes) = self.encode(page, Some(base))?;
         let chain = self.segments.store(&bytes)?;
         self.counters.same_address += u64::from(form == Form::Delta(base));
@@ -160,7 +160,7 @@ impl ICash {
         }
     }
 
-    /// Brings the other differences of a block of the log to RAM, as far as that displaces nothing that would have
+    /// Brings the other deltas of a block of the log to RAM, as far as that displaces nothing that would have
     /// to be written.
     fn unpack_neighbours(&mut self, wanted: u32, log: &LogBlock) {
         for neighbour in self.neighbours(log) {
@@ -183,7 +183,7 @@ impl ICash {
         }
     }
 
-    /// The differences and compressed contents in a block of the log, whether they count or not.
+    /// The deltas and compressed contents in a block of the log, whether they count or not.
     fn neighbours(&self, log: &LogBlock) -> Vec<Neighbour> {
         let Some(block) = Block::parse(&log.bytes, self.tag, log.number) else {
             return Vec::new();

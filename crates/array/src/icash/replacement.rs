@@ -1,7 +1,7 @@
 //! The three replacements, which keep a little of everything free for the next request.
 //!
 //! Each looks from the tail of the LRU list: for a virtual block that is no reference, for a data block, or for a
-//! difference of a block that is no reference. Nothing is dropped before it is durable elsewhere. A step does one
+//! delta of a block that is no reference. Nothing is dropped before it is durable elsewhere. A step does one
 //! thing and ends, for it may change whatever was looked at.
 //!
 //! The loops that repeat steps end. Nothing in them makes a virtual block, puts content into RAM or leaves something
@@ -90,7 +90,7 @@ impl ICash {
         Ok(true)
     }
 
-    /// Replacement 3: the oldest difference of a block that is no reference, with its virtual block. If there is
+    /// Replacement 3: the oldest delta of a block that is no reference, with its virtual block. If there is
     /// none, the oldest of a reference, which stays and finds it in the log.
     pub(super) fn replace_delta(&mut self) -> Result<(), ArrayError> {
         let can_go = |found: &Virtual| !found.is_stuck || found.slot.is_none();
@@ -105,7 +105,7 @@ impl ICash {
         let is_held = |found: &Virtual| matches!(found.content, Content::Held(..));
         let own = self.blocks.oldest_first();
         let own = { own }.find_map(|(id, found)| is_held(found).then_some(id));
-        let id = own.ok_or(ArrayError::NoRoom("no difference can leave RAM"))?;
+        let id = own.ok_or(ArrayError::NoRoom("no delta can leave RAM"))?;
         if self.blocks.get(id).unrecorded > 0 {
             return self.commit();
         }
@@ -175,7 +175,7 @@ impl ICash {
         users.dependents.iter().copied().chain(unrecorded)
     }
 
-    /// Writes blocks home that are differences from a reference's data block; when none is left, their virtual
+    /// Writes blocks home that are deltas from a reference's data block; when none is left, their virtual
     /// blocks end.
     fn release_reference(&mut self, id: Id, slot: u32) -> Result<(), ArrayError> {
         if self.based_on(slot).next().is_some() {

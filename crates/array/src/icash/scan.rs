@@ -2,7 +2,7 @@
 //!
 //! The paper says when a scan runs, what it looks at and that the most popular blocks become references. The rest
 //! is chosen here (spec 3): in the order of popularity, a block joins the reference it resembles most if the
-//! difference is short; else it becomes a reference if another block that comes later resembles it.
+//! delta is short; else it becomes a reference if another block that comes later resembles it.
 
 use std::collections::HashMap;
 
@@ -154,7 +154,7 @@ impl ICash {
         }
     }
 
-    /// Makes an independent an associate, if its difference from a data block is short enough, or lets it be
+    /// Makes an independent an associate, if its delta from a data block is short enough, or lets it be
     /// compressed, if that is shorter. Content that only the slow medium has is left alone.
     fn join(&mut self, block: u32, base: u32) -> Result<bool, ArrayError> {
         self.make_ready()?;
@@ -194,7 +194,7 @@ impl ICash {
         Ok(true)
     }
 
-    /// The data block of an independent, which others' differences may be based on. Content that is in RAM gets
+    /// The data block of an independent, which others' deltas may be based on. Content that is in RAM gets
     /// one.
     fn become_base(&mut self, block: u32) -> Result<Option<u32>, ArrayError> {
         self.make_ready()?;

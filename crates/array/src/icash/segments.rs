@@ -1,4 +1,4 @@
-//! RAM for differences: chains of segments of 64 bytes, within a budget.
+//! RAM for deltas: chains of segments of 64 bytes, within a budget.
 //!
 //! Invariants: every segment is free or belongs to one chain; a chain of n bytes has n / 64 segments, rounded up.
 

@@ -1,7 +1,7 @@
 //! Signatures: eight bytes that say of a block what the heatmap counts and a scan compares.
 //!
 //! A sub-signature is the sum, modulo 256, of four bytes of a sub-block. Two blocks with many sub-signatures in
-//! common at the same positions may be alike; whether they are, only their difference tells.
+//! common at the same positions may be alike; whether they are, only their delta tells.
 
 use flashlore_delta::Page;
 

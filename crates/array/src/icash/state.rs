@@ -9,8 +9,8 @@
 //!   hold at present what the table says.
 //! - A data block that is in use is held by one virtual block, or waits for the group that records that its block
 //!   is elsewhere.
-//! - A virtual block whose data block is the base of others' differences is a reference and is not replaced while
-//!   it is; one whose content is a difference from another's data block is an associate; all others are
+//! - A virtual block whose data block is the base of others' deltas is a reference and is not replaced while
+//!   it is; one whose content is a delta from another's data block is an associate; all others are
 //!   independent. No associate has a data block, so none can be a reference.
 
 use std::collections::BTreeSet;
@@ -111,7 +111,7 @@ impl ICash {
         states
     }
 
-    /// Segments of differences in RAM: in use, and the most that ever were.
+    /// Segments of deltas in RAM: in use, and the most that ever were.
     pub fn segments_used(&self) -> (u32, u32) {
         (self.segments.used(), self.segments.most_used())
     }
@@ -177,7 +177,7 @@ impl ICash {
         })
     }
 
-    /// Whether differences of others are based on its data block.
+    /// Whether deltas of others are based on its data block.
     pub(super) fn is_reference(&self, id: Id) -> bool {
         self.pool.is_base(self.blocks.get(id).slot)
     }
@@ -242,7 +242,7 @@ impl ICash {
         }
     }
 
-    /// A difference from a data block is gone. Without any its holder is no reference any more, and one without an
+    /// A delta from a data block is gone. Without any its holder is no reference any more, and one without an
     /// address has no use.
     fn lost_dependent(&mut self, slot: u32) {
         let users = self.pool.users(slot);
@@ -301,7 +301,7 @@ impl ICash {
         }
     }
 
-    /// Takes the address from a reference; what differences are based on stays.
+    /// Takes the address from a reference; what deltas are based on stays.
     pub(super) fn detach(&mut self, id: Id) {
         self.set_content(id, Content::Stored, 0);
         self.need_not_record(id);

@@ -13,10 +13,10 @@ pub struct Stored {
     pub home: u64,
     /// Whole in a data block of the fast medium.
     pub slot: u64,
-    /// Differences, from another block's data block or their own.
-    pub differences: u64,
+    /// Deltas, from another block's data block or their own.
+    pub deltas: u64,
     /// Bytes of them in the log, without the heads of their records.
-    pub difference_bytes: u64,
+    pub delta_bytes: u64,
     pub compressed: u64,
     /// Bytes of them in the log, without the heads of their records.
     pub compressed_bytes: u64,
@@ -35,8 +35,8 @@ impl ICash {
                 BlockPlace::Home => stored.home += 1,
                 BlockPlace::Slot(_) => stored.slot += 1,
                 BlockPlace::Own { at, .. } | BlockPlace::Delta { at, .. } => {
-                    stored.differences += 1;
-                    stored.difference_bytes += u64::from(at.bytes);
+                    stored.deltas += 1;
+                    stored.delta_bytes += u64::from(at.bytes);
                 }
                 BlockPlace::Alone(at) => {
                     stored.compressed += 1;

@@ -1,4 +1,4 @@
-//! Writes and trims: a difference from the block's reference where that is short, else a data block of its own.
+//! Writes and trims: a delta from the block's reference where that is short, else a data block of its own.
 
 use flashlore_content::Sketch;
 use flashlore_delta::Page;
@@ -34,7 +34,7 @@ impl ICash {
         Ok(())
     }
 
-    /// Gives a block content as a difference from a data block, or compressed, if that is short.
+    /// Gives a block content as a delta from a data block, or compressed, if that is short.
     pub(super) fn write_encoded(&mut self, block: u32, page: &Page, base: Option<u32>) -> bool {
         let Some((form, bytes)) = self.encode(page, base) else {
             return false;
@@ -79,7 +79,7 @@ impl ICash {
         self.access(id);
     }
 
-    /// Gives the content of a block up. A reference keeps what differences are based on, without an address.
+    /// Gives the content of a block up. A reference keeps what deltas are based on, without an address.
     pub(super) fn trim_block(&mut self, block: u32) {
         match self.blocks.find(block) {
             Some(id) if self.is_reference(id) => self.detach(id),
@@ -110,16 +110,16 @@ impl ICash {
         match self.table.get(block).place {
             BlockPlace::Delta { base, .. } if !self.trimmed.contains(&block) => Some(base),
             _ => {
-                let twin = self.twin(block, signature, sketch);
-                self.counters.same_address += u64::from(twin.is_some());
-                twin
+                let counterpart = self.counterpart(block, signature, sketch);
+                self.counters.same_address += u64::from(counterpart.is_some());
+                counterpart
             }
         }
     }
 
     /// The data block of a cached block with the same address in another machine, or of its reference, if that
     /// resembles this signature: the one that does most.
-    pub(super) fn twin(
+    pub(super) fn counterpart(
         &self,
         block: u32,
         signature: &Signature,
@@ -129,8 +129,8 @@ impl ICash {
             return None;
         }
         let mut best = None;
-        for twin in self.addresses.twins(block) {
-            let Some(slot) = self.native_base(twin) else {
+        for counterpart in self.addresses.counterparts(block) {
+            let Some(slot) = self.native_base(counterpart) else {
                 continue;
             };
             let Some(holder) = self.pool.users(slot).holder else {
@@ -159,7 +159,7 @@ impl ICash {
         }
     }
 
-    /// Puts content where it belongs: a difference or compressed bytes into RAM, otherwise the block itself to the
+    /// Puts content where it belongs: a delta or compressed bytes into RAM, otherwise the block itself to the
     /// fast medium or, whole, into RAM for the log.
     fn put(&mut self, page: &Page, base: Option<u32>) -> Result<New, ArrayError> {
         let encoded = self.encode(page, base);
@@ -230,7 +230,7 @@ impl ICash {
     }
 
     /// The virtual block that gets new content. A reference whose content goes to a data block of its own, or
-    /// becomes a difference from another reference, leaves its frozen one behind.
+    /// becomes a delta from another reference, leaves its frozen one behind.
     fn virtual_for(&mut self, block: u32, id: Option<Id>, new: &New) -> Id {
         self.set_trimmed(block, false);
         let leaves_slot = |id: Id| match *new {

@@ -47,7 +47,7 @@ impl ICash {
         let mut homes = BTreeMap::new();
         let mut run = Run::default();
         for &block in blocks {
-            // What was given up is among these blocks as long as a difference of it is durable, which the group above
+            // What was given up is among these blocks as long as a delta of it is durable, which the group above
             // may have ended: `trimmed` alone does not tell.
             if self.table.get(block).place == BlockPlace::Home
                 || self.kept_of(block) == Kept::Nothing
@@ -128,7 +128,7 @@ impl ICash {
     }
 
     /// Marks what cannot be replaced because a block cannot be read or written: its virtual block, or the reference
-    /// that its durable difference needs.
+    /// that its durable delta needs.
     pub(super) fn stick(&mut self, block: u32) {
         self.counters.background_failures += 1;
         if let Some(id) = self.blocks.find(block) {

@@ -1,4 +1,4 @@
-//! What pages and their differences compress to (definition 13).
+//! What pages and their deltas compress to (definition 13).
 //!
 //! The codec is [`Codec::Lz4`] without its header: LZ4's block format, byte-oriented and fast. A ratio
 //! is the compressed size over 4096, at most 1. With sampling, only writes whose values are followed are compressed.
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::measures::ratios::{RatioSpread, Ratios};
 use crate::measures::share;
 
-/// What pages and their differences compress to.
+/// What pages and their deltas compress to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Compressibility {

@@ -453,7 +453,7 @@ mod tests {
         fn prefetch(&self, _: ObjectId) {}
     }
 
-    /// The slow twin: newest first.
+    /// The reference model: newest first.
     #[derive(Default)]
     struct Model(Vec<(u64, ObjectId)>);
 

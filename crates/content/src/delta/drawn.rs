@@ -1,4 +1,4 @@
-//! Lengths drawn at random: what a simulation without bytes knows of a difference.
+//! Lengths drawn at random: what a simulation without bytes knows of a delta.
 //!
 //! DeltaFTL (EuroSys 2012, section 5.1) emulates content by a compression ratio R_c of Gaussian
 //! distribution, drawn for each write anew. Here the draw depends on the seed, on the two values and on
@@ -25,19 +25,15 @@ const LEAST: f64 = 0.01;
 /// Draws lengths.
 #[derive(Debug, Clone, Copy)]
 pub struct Drawn {
-    difference: Ratio,
+    delta: Ratio,
     alone: Ratio,
     seed: u64,
 }
 
 impl Drawn {
-    /// Of differences, and of values compressed by themselves.
-    pub fn new(difference: Ratio, alone: Ratio, seed: u64) -> Self {
-        Drawn {
-            difference,
-            alone,
-            seed,
-        }
+    /// Of deltas, and of values compressed by themselves.
+    pub fn new(delta: Ratio, alone: Ratio, seed: u64) -> Self {
+        Drawn { delta, alone, seed }
     }
 
     /// The length of one draw, if it is at most `limit`.
@@ -58,7 +54,7 @@ impl Encoder<PageTag, ()> for Drawn {
         limit: u16,
     ) -> Option<(u16, ())> {
         let key = u64::from(base.content.0) << 32 | u64::from(new.content.0);
-        Some((self.draw(self.difference, key, limit)?, ()))
+        Some((self.draw(self.delta, key, limit)?, ()))
     }
 
     fn alone(&mut self, new: Value<'_, PageTag, ()>, limit: u16) -> Option<(u16, ())> {

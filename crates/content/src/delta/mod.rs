@@ -1,4 +1,4 @@
-//! A value stored in fewer bytes than a page: as its difference from another value, or compressed by
+//! A value stored in fewer bytes than a page: as its delta from another value, or compressed by
 //! itself.
 //!
 //! * [`Encoder`] — what the translation layer asks: how long, and the encoded value itself
@@ -43,7 +43,7 @@ pub trait Encoder<C, P> {
     /// What the host's trace says of the write that comes next: R_c, in 1/65535, or 0 if it says nothing.
     fn tell_ratio(&mut self, _ratio: u16) {}
 
-    /// The value as its difference from a base, and its length in bytes, if that is at most `limit`.
+    /// The value as its delta from a base, and its length in bytes, if that is at most `limit`.
     fn delta(
         &mut self,
         base: Value<'_, C, P>,
@@ -70,7 +70,7 @@ pub trait Encoder<C, P> {
         None
     }
 
-    /// The page again; `base` is what the difference was taken from.
+    /// The page again; `base` is what the delta was taken from.
     fn decode(&mut self, base: Option<&P>, encoded: &Self::Encoded) -> P;
 
     /// An encoded value waits in RAM for its page to be filled, as what an object holds: until it is given up, or

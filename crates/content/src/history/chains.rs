@@ -394,8 +394,7 @@ impl Chains {
         if self.gaps > FEW_GAPS && self.gaps > self.log.len() / 2 {
             return Err(format!("{gaps} of {} slots are gaps", self.log.len()));
         }
-        let names_object =
-            |entry: &VersionEntry| entry.lpn == Lpn::NONE && entry.object != ObjectId::NONE;
+        let names_object = |entry: &VersionEntry| entry.lpn == Lpn::NONE && entry.object.is_some();
         if slots.clone().any(|entry| names_object(&entry)) {
             return Err("a gap names an object".into());
         }

@@ -269,7 +269,7 @@ impl<K: Name> SimilarIndex<K> {
             }
             if !is_base(entry.object) {
                 return Err(format!(
-                    "the signature index names object {}, which is dead or a difference",
+                    "the signature index names object {}, which is dead or a delta",
                     entry.object
                 ));
             }

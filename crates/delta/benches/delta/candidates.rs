@@ -27,8 +27,8 @@ pub trait Candidate<'a> {
     fn decode(&mut self, pair: &Pair<'a>, body: &[u8], page: &mut Page);
 }
 
-/// Codecs of differences.
-pub fn of_differences<'a>() -> Vec<Box<dyn Candidate<'a> + 'a>> {
+/// Codecs of deltas.
+pub fn of_deltas<'a>() -> Vec<Box<dyn Candidate<'a> + 'a>> {
     vec![
         Box::new(Ours::new("xor + lz4", Codec::Lz4, true)),
         Box::new(Ours::new("copy", Codec::Copy, true)),

@@ -1,4 +1,4 @@
-//! Codecs for differences of pages: how short, and how fast.
+//! Codecs for deltas of pages: how short, and how fast.
 //!
 //! `cargo bench -p flashlore-delta` encodes and decodes overwritten pages of the captures with content
 //! (in the directory that `FLASHLORE_DATA` names, left out where absent) and of profiles, with the
@@ -26,7 +26,7 @@ const SMALL_PAIRS: usize = 300;
 const CAPTURES: [&str; 2] = ["sqlite-bytes", "upgrade-bytes"];
 const PROFILES: [&str; 5] = ["sysbench", "tpc-c", "loadsim", "hadoop", "specsfs"];
 
-/// Of the differences and the pages that this crate encodes when it runs small.
+/// Of the deltas and the pages that this crate encodes when it runs small.
 const EXPECTED: &str = "efdcf2e839550c64";
 
 fn main() {
@@ -43,7 +43,7 @@ fn main() {
     for versions in captures.chain(profiles) {
         let pairs = versions.pairs(most);
         for (what, candidates) in [
-            ("difference", candidates::of_differences()),
+            ("delta", candidates::of_deltas()),
             ("alone", candidates::of_pages()),
         ] {
             let rows = measure(candidates, &pairs, rounds, &mut hasher);

@@ -1,8 +1,8 @@
-//! Sketches: how short the differences are from the pages that they find, and how long they take.
+//! Sketches: how short the deltas are from the pages that they find, and how long they take.
 //!
 //! `cargo bench -p flashlore-delta --bench similar` goes through the values of the captures with content (left out
 //! where absent, see the other benchmark) and of profiles, in the order in which they were written first. Each is
-//! looked up among those before it that are no differences; it becomes the difference from what is most alike, if
+//! looked up among those before it that are no deltas; it becomes the delta from what is most alike, if
 //! that is shorter than the value by itself. Times are those of this thread. Without `--bench` it runs small on
 //! profiles alone and checks a hash of the sketches of the crate.
 
@@ -92,11 +92,11 @@ fn measure(way: &Way, written: &[Written<'_>], alone: &[usize]) {
     for (i, sketch) in sketches.iter().enumerate() {
         if let Some(base) = index.most_alike(sketch) {
             let pages: (&Page, &Page) = (written[base].page, written[i].page);
-            let difference = length(encoder.delta(Codec::Copy, pages.0, pages.1, PAGE_BYTES));
-            if difference < alone[i] {
-                lengths[i] = difference;
+            let delta = length(encoder.delta(Codec::Copy, pages.0, pages.1, PAGE_BYTES));
+            if delta < alone[i] {
+                lengths[i] = delta;
                 found += 1;
-                bytes += difference;
+                bytes += delta;
                 continue;
             }
         }
@@ -105,7 +105,7 @@ fn measure(way: &Way, written: &[Written<'_>], alone: &[usize]) {
     let count = written.len() as f64;
     let (all, first) = means(written, &lengths);
     println!(
-        "  {:<20}{:>6.1} us, differences {:>5.1} % of {:.4}, all {all:.4}, first writes {first:.4}",
+        "  {:<20}{:>6.1} us, deltas {:>5.1} % of {:.4}, all {all:.4}, first writes {first:.4}",
         way.name,
         took.as_secs_f64() * 1e6 / count,
         f64::from(found) * 100.0 / count,

@@ -48,17 +48,14 @@ fn an_image_goes_in_is_cloned_and_comes_out() {
     changed[9 * PAGE + 17] ^= 1;
     fs::write(place.path("changed"), &changed).unwrap();
     let told = quiet(place.run(&["clone", "disk", "0", "1"]));
-    let expected = "machine 1: 100 blocks are differences, ";
+    let expected = "machine 1: 100 blocks are deltas, ";
     assert!(
         told.contains(expected) && told.contains("0 are whole, 156 are zeros"),
         "{told}"
     );
     let json = ["clone", "disk", "0", "2", "--image", "changed", "--json"];
     let json = place.run(&json).json();
-    assert_eq!(
-        (&json["differences"], &json["whole"]),
-        (&100.into(), &0.into())
-    );
+    assert_eq!((&json["deltas"], &json["whole"]), (&100.into(), &0.into()));
     for (machine, expected) in [("0", &image()), ("1", &image()), ("2", &changed)] {
         quiet(place.run(&["export", "disk", "out", "--machine", machine]));
         assert!(
@@ -323,7 +320,7 @@ fn rot_is_an_error_for_the_blocks_that_need_it_and_is_written_over() {
     let place = filled(&["--machines", "2", "--fast-size", "1MiB"]);
     quiet(place.run(&["clone", "disk", "0", "1"]));
     let bytes = fs::read(place.path("ssd")).unwrap();
-    // The copy of page 9, and what is a difference from it.
+    // The copy of page 9, and what is a delta from it.
     let at = bytes
         .chunks_exact(PAGE)
         .position(|page| *page == image()[9 * PAGE..10 * PAGE]);

@@ -435,7 +435,7 @@ fn arrays_stand_beside_other_systems() {
         "pages a second",
         "written to the SSD",
         "associates",
-        "bytes of a difference",
+        "bytes of a delta",
     ] {
         assert!(table.contains(row), "{row} is missing:\n{table}");
     }

@@ -108,7 +108,7 @@ fn ratios_frozen_into_a_trace_do_what_drawn_ones_do() {
     let other = with(&["--delta", "gaussian:mean=0.1,std=0"], "f.parquet");
     assert_ne!(other[1]["delta"]["mean_rc"], frozen[1]["delta"]["mean_rc"]);
     let table = compare(&place, "f.parquet", &ratio[..2]).ok();
-    assert!(!table.contains("Difference ratios are assumed"), "{table}");
+    assert!(!table.contains("Delta ratios are assumed"), "{table}");
 }
 
 #[test]

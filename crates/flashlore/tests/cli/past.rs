@@ -175,9 +175,9 @@ fn a_purge_of_a_part_leaves_instants_that_know_what_they_lack() {
     assert_eq!(letters(&place, None), "-aaaaaaa");
 }
 
-/// A trimmed page that was purged is not left out of a difference as if it had always been empty.
+/// A trimmed page that was purged is not left out of a delta as if it had always been empty.
 #[test]
-fn a_difference_knows_trimmed_pages_that_were_purged() {
+fn a_delta_knows_trimmed_pages_that_were_purged() {
     let place = with_a_past();
     image(&place, "d", "-bccaaaa");
     quiet(place.run(&["import", "disk", "d"]));

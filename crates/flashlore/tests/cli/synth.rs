@@ -239,10 +239,7 @@ fn a_workload_has_bytes() {
     let mean = |name: &str| ratios[name]["mean"].as_f64().unwrap();
     let (delta, alone) = (mean("delta"), mean("alone"));
     assert!((0.02..0.11).contains(&delta), "{delta}");
-    assert!(
-        alone > 1.8 * delta,
-        "{alone} alone, {delta} as a difference"
-    );
+    assert!(alone > 1.8 * delta, "{alone} alone, {delta} as a delta");
 
     // Of two files that belong together none is there if one cannot be written.
     let message = synth("sysbench", &["-o", "t.parquet", "--pages", "/dev/full"]).fails(1);

@@ -199,7 +199,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         };
         delta.most_packs = Self::most_packs(&self.core);
         for RestoredPacked { slot, base, place } in &packed {
-            if *base != ObjectId::NONE {
+            if base.is_some() {
                 objects.pin(*base, slot.object);
             }
             let page = match place {
@@ -208,8 +208,8 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
             };
             objects.set_packed(slot.object, page, *base);
         }
-        let is_live = |objects: &Objects<T::Content>, object| {
-            object != ObjectId::NONE && objects.references(object) > 0 && objects.is_delta(object)
+        let is_live = |objects: &Objects<T::Content>, object: ObjectId| {
+            object.is_some() && objects.references(object) > 0 && objects.is_delta(object)
         };
         delta.packs = Packs::restore(packs, |object| is_live(objects, object));
         delta.packed = packed.len() as u32;

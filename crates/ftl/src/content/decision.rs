@@ -99,7 +99,7 @@ impl<T: Parts> Store<T> {
         }
     }
 
-    /// Whether more is stored for the host once a write is served so: what only old versions and differences need
+    /// Whether more is stored for the host once a write is served so: what only old versions and deltas need
     /// does not count, for it gives way.
     fn grows(&self, lpn: Lpn, decision: &Decision<EncodedOf<T>>) -> bool {
         let is_new = match decision {
@@ -161,7 +161,7 @@ impl<T: Parts> ContentDevice<T> {
     }
 
     /// How a write of a page would be encoded if it came now, unless it is a duplicate: the object it would be a
-    /// difference from, other than by similarity, and whether it would be compressed by itself. Nothing is counted.
+    /// delta from, other than by similarity, and whether it would be compressed by itself. Nothing is counted.
     pub fn encoding_of(&self, lpn: Lpn) -> (Option<ObjectId>, bool) {
         match T::ENCODES {
             true => self.store.encoding_of(lpn),
@@ -442,7 +442,7 @@ impl<T: Parts> ContentDevice<T> {
         self.stored(&write, taken, (object, done), Outcome::Programmed)
     }
 
-    /// Appends new content; where its write frontier has no room, what only old versions and differences need
+    /// Appends new content; where its write frontier has no room, what only old versions and deltas need
     /// gives way.
     #[inline(always)]
     fn append_new(

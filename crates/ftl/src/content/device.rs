@@ -150,7 +150,7 @@ impl<T: Parts> ContentDevice<T> {
         options.exported.saturating_add(1).min(units)
     }
 
-    /// Packed pages with live differences that there may be. Where fewer units can be stored than pages are
+    /// Packed pages with live deltas that there may be. Where fewer units can be stored than pages are
     /// exported, it depends on how many are.
     pub(super) fn most_packs(core: &CoreOf<T>) -> u32 {
         let exported = match core.options().thin {
@@ -234,8 +234,8 @@ impl<T: Parts> ContentDevice<T> {
         self.store.candidate(content)
     }
 
-    /// From now on a page that has nothing to differ from becomes a difference from whatever page resembles it,
-    /// if that was written since; nothing changes where there are no differences.
+    /// From now on a page that has nothing to differ from becomes a delta from whatever page resembles it,
+    /// if that was written since; nothing changes where there are no deltas.
     pub fn find_similar_bases(&mut self, options: SimilarOptions) {
         let most_objects = self.core.geometry.units();
         if let Some(delta) = self.store.policies.delta.as_mut().filter(|_| T::ENCODES) {

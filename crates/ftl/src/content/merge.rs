@@ -1,4 +1,4 @@
-//! Pages that are stored as differences become whole again: because they are read often, written seldom, or because
+//! Pages that are stored as deltas become whole again: because they are read often, written seldom, or because
 //! somebody asks. And what waits to be packed is programmed.
 
 use flashlore_flash::{Cause, Flash, Lpn, ObjectId, Ready, Tag, Time, When};
@@ -9,7 +9,7 @@ use crate::policies::delta::Why;
 use crate::policies::delta::packs::Filler;
 
 impl<T: Parts> ContentDevice<T> {
-    /// A page that was read has become read-hot while it is stored as a difference: materializes it, once
+    /// A page that was read has become read-hot while it is stored as a delta: materializes it, once
     /// what was read is there. Whether it did.
     ///
     /// # Errors
@@ -32,13 +32,13 @@ impl<T: Parts> ContentDevice<T> {
         Ok(true)
     }
 
-    /// The object of a logical page that is stored as a difference.
+    /// The object of a logical page that is stored as a delta.
     fn delta_of(&self, lpn: Lpn) -> Option<ObjectId> {
         let object = self.store.objects.object_of(lpn)?;
         self.store.objects.is_delta(object).then_some(object)
     }
 
-    /// The periodic scan: notes the pages stored as differences that are not written often any more, and lets all
+    /// The periodic scan: notes the pages stored as deltas that are not written often any more, and lets all
     /// counts begin anew. They are merged one by one by [`ContentDevice::merge_cold`]. Whether anything had been
     /// counted: if not, and as long as nothing happens, another scan notes the same.
     pub fn begin_cold_scan(&mut self) -> bool {
@@ -76,7 +76,7 @@ impl<T: Parts> ContentDevice<T> {
         Ok(true)
     }
 
-    /// Makes what logical pages hold whole, where it is a difference: they need no older value any more.
+    /// Makes what logical pages hold whole, where it is a delta: they need no older value any more.
     ///
     /// # Errors
     /// No room, or a failure of the device.

@@ -50,7 +50,7 @@ pub trait Parts {
     const ENCODES: bool = <Self::Encoder as Encoder<Self::Content, PageOf<Self>>>::ON;
     /// Whether old versions may be kept.
     const REMEMBERS: bool = <Self::Memory as Memory>::ON;
-    /// Whether values may be stored to which no logical page refers: old versions, and bases of differences.
+    /// Whether values may be stored to which no logical page refers: old versions, and bases of deltas.
     const HOLDS_MORE: bool = Self::ENCODES || Self::REMEMBERS;
     /// Whether a part of the map may be on flash.
     const CACHED: bool = <Self::Cache as MapCache<PageOf<Self>>>::CACHED;

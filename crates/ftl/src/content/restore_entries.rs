@@ -49,7 +49,7 @@ impl<T: Parts> ContentDevice<T> {
             .min(objects.len() - 1);
         for lpn in (home.0 + 1..=last).map(Lpn) {
             let object = self.store.objects.get(lpn);
-            if object != ObjectId::NONE && self.is_to_restore(lpn, object) {
+            if object.is_some() && self.is_to_restore(lpn, object) {
                 self.restore_entry(at, object)?;
             }
         }

@@ -65,7 +65,7 @@ impl<T: Parts> Store<T> {
         }
         if T::REMEMBERS && self.records() {
             self.keep(core, lpn, old);
-        } else if old != ObjectId::NONE {
+        } else if old.is_some() {
             self.release(core, old);
         }
     }
@@ -95,7 +95,7 @@ impl<T: Parts> Store<T> {
         };
         MapEntry {
             object,
-            base: (base != ObjectId::NONE).then_some(base),
+            base: (base.is_some()).then_some(base),
             waits: !delta.packs.at(pack).is_some(),
         }
     }
@@ -105,7 +105,7 @@ impl<T: Parts> Store<T> {
         let old = self.watching_pins(object, |objects| objects.replace(lpn, object));
         self.tell_map_cache(core, lpn, object);
         self.live_gained(object);
-        if old != ObjectId::NONE {
+        if old.is_some() {
             self.release(core, old);
         }
     }
@@ -124,7 +124,7 @@ impl<T: Parts> Store<T> {
         if let Some(versions) = &mut self.policies.versions {
             versions.record(lpn, old);
         }
-        if old != ObjectId::NONE {
+        if old.is_some() {
             self.watching_pins(old, |objects| objects.keep_instead(old));
             self.live_lost(old);
         }
@@ -134,7 +134,7 @@ impl<T: Parts> Store<T> {
     /// A logical page refers to nothing any more; whether it did.
     pub fn forget(&mut self, core: &mut CoreOf<T>, lpn: Lpn) -> bool {
         let old = self.objects.replace(lpn, ObjectId::NONE);
-        if old == ObjectId::NONE {
+        if !old.is_some() {
             return false;
         }
         core.map_cache.refers(lpn, MapEntry::default());
@@ -190,8 +190,7 @@ impl<T: Parts> Store<T> {
             self.encoder.give_up(value);
         }
         note_removed::<T>(core, removed);
-        if base != ObjectId::NONE && self.watching_pins(base, |objects| objects.unpin(base, object))
-        {
+        if base.is_some() && self.watching_pins(base, |objects| objects.unpin(base, object)) {
             self.die(core, base);
         }
     }
@@ -203,9 +202,9 @@ impl<T: Parts> Store<T> {
         object: ObjectId,
         change: impl FnOnce(&mut Objects<T::Content>) -> R,
     ) -> R {
-        let before = object != ObjectId::NONE && self.objects.is_pinned_alone(object);
+        let before = object.is_some() && self.objects.is_pinned_alone(object);
         let answer = change(&mut self.objects);
-        let after = object != ObjectId::NONE && self.objects.is_pinned_alone(object);
+        let after = object.is_some() && self.objects.is_pinned_alone(object);
         if let Some(delta) = &mut self.policies.delta {
             delta.pinned = delta.pinned + u32::from(after) - u32::from(before);
         }
@@ -250,7 +249,7 @@ impl<T: Parts> Store<T> {
             if let Some(delta) = &self.policies.delta {
                 delta.packs.prefetch(pack);
             }
-            if base != ObjectId::NONE {
+            if base.is_some() {
                 self.objects.prefetch_object(base);
             }
         } else {
@@ -309,7 +308,7 @@ impl<T: Parts> Store<T> {
         Ok(())
     }
 
-    /// Whether a logical page refers to an object, and that is a difference.
+    /// Whether a logical page refers to an object, and that is a delta.
     pub fn is_live_delta(&self, object: ObjectId) -> bool {
         self.objects.references(object) > 0 && self.objects.is_delta(object)
     }
@@ -386,9 +385,7 @@ impl<T: Parts> Mapping for Store<T> {
     fn each_value(&self, owner: Owner, name: &mut dyn FnMut(ObjectId)) {
         if let (Some(delta), Owned::Pack(pack)) = (&self.policies.delta, owner.owned()) {
             let slots = delta.packs.slots(pack).iter();
-            let named = slots
-                .map(|slot| slot.object)
-                .filter(|&o| o != ObjectId::NONE);
+            let named = slots.map(|slot| slot.object).filter(|o| o.is_some());
             named.for_each(name);
         }
     }

@@ -7,10 +7,10 @@
 //! then the new locations are kept beside the cache. The page of a dirty entry that is dropped is stale
 //! until it is written, too.
 //!
-//! Where values may be differences, an entry is fused of two tables, as DeltaFTL's (EuroSys 2012, section
-//! 3.3): the *pages* say where a value or its base lies and whether there is a difference, the *deltas* where
+//! Where values may be deltas, an entry is fused of two tables, as DeltaFTL's (EuroSys 2012, section
+//! 3.3): the *pages* say where a value or its base lies and whether there is a delta, the *deltas* where
 //! that lies. DeltaFTL keys the second by the base's location; here it is keyed by logical page, so that
-//! several differences can stand on one base, and a base that moves changes the first alone. What waits
+//! several deltas can stand on one base, and a base that moves changes the first alone. What waits
 //! in RAM to be packed has no place yet: its entry changes when it is programmed. A value that is materialized
 //! changes the first table; what the second still says of it is not looked at.
 //!
@@ -41,7 +41,7 @@ pub struct CachedMap<P> {
     stale_pages: u32,
     /// Where owners are objects: who refers to them.
     referrers: Option<Referrers>,
-    /// Where there are differences: whose value is one from which base.
+    /// Where there are deltas: whose value is one from which base.
     bases: Option<Referrers>,
     /// Whose value waits in RAM to be packed: a bit a logical page.
     waiting: Vec<u64>,
@@ -164,11 +164,11 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
     }
 
     fn pages_of(&mut self, lpn: Lpn) -> [Option<MapPageId>; 2] {
-        let difference = self
+        let delta = self
             .bases
             .as_ref()
             .is_some_and(|b| b.object_of(lpn).is_some());
-        let second = difference && !self.entry(lpn).waits;
+        let second = delta && !self.entry(lpn).waits;
         [
             Some(self.page_of(lpn, PAGES)),
             second.then(|| self.page_of(lpn, DELTAS)),
@@ -190,7 +190,7 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
         }
         match &mut self.bases {
             Some(bases) => bases.set(lpn, entry.base),
-            None => debug_assert!(entry.base.is_none(), "the map has no table of differences"),
+            None => debug_assert!(entry.base.is_none(), "the map has no table of deltas"),
         }
         self.set_waiting(lpn, entry.waits);
         let has_place = entry.base.is_some() || !entry.waits;

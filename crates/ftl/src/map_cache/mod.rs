@@ -33,7 +33,7 @@ pub const ENTRIES_PER_PAGE: u32 = flashlore_flash::geometry::UNIT_BYTES / ENTRY_
 pub const TABLES: usize = 2;
 /// The table of where values, or their bases, lie.
 pub const PAGES: usize = 0;
-/// The table of where differences lie.
+/// The table of where deltas lie.
 pub const DELTAS: usize = 1;
 
 /// What map entries name.
@@ -43,7 +43,7 @@ pub enum EntryKind {
     Direct,
     /// An object, which others may share.
     Shared,
-    /// An object, and if that is a difference its base.
+    /// An object, and if that is a delta its base.
     Fused,
 }
 
@@ -56,7 +56,7 @@ impl EntryKind {
         }
     }
 
-    /// Bytes of an entry in RAM. A fused one has the locations of base and difference, and a byte of two
+    /// Bytes of an entry in RAM. A fused one has the locations of base and delta, and a byte of two
     /// counts (`spec/delta-ftl.md` section 2).
     pub fn entry_bytes(self) -> u32 {
         match self {
@@ -84,14 +84,14 @@ pub struct CacheOptions {
 pub struct MapEntry {
     /// The object, if there is one.
     pub object: Option<ObjectId>,
-    /// What it is a difference from.
+    /// What it is a delta from.
     pub base: Option<ObjectId>,
     /// Whether it waits in RAM to be packed.
     pub waits: bool,
 }
 
 impl MapEntry {
-    /// What the table of pages says: whose location, and whether there is a difference.
+    /// What the table of pages says: whose location, and whether there is a delta.
     fn lies(&self) -> (Option<ObjectId>, bool) {
         (self.base.or(self.object), self.base.is_some())
     }
@@ -123,7 +123,7 @@ pub trait MapCache<P> {
         Access::Hit
     }
 
-    /// The translation pages that an entry is read from now: the second where its value is a difference.
+    /// The translation pages that an entry is read from now: the second where its value is a delta.
     fn pages_of(&mut self, _lpn: Lpn) -> [Option<MapPageId>; 2] {
         [None; 2]
     }

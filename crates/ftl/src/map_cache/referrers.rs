@@ -41,7 +41,7 @@ impl Referrers {
             next,
             before,
         } = self.pages[lpn.index()];
-        if old != ObjectId::NONE {
+        if old.is_some() {
             match self.pages.get_mut(before.index()) {
                 Some(link) => link.next = next,
                 None => self.first[old.index()] = next,
@@ -52,7 +52,7 @@ impl Referrers {
         }
         let object = object.unwrap_or(ObjectId::NONE);
         let mut next = Lpn::NONE;
-        if object != ObjectId::NONE {
+        if object.is_some() {
             if object.index() >= self.first.len() {
                 self.first.resize(object.index() + 1, Lpn::NONE);
             }
@@ -77,7 +77,7 @@ impl Referrers {
 
     /// The object of a logical page.
     pub fn object_of(&self, lpn: Lpn) -> Option<ObjectId> {
-        Some(self.pages[lpn.index()].object).filter(|&o| o != ObjectId::NONE)
+        Some(self.pages[lpn.index()].object).filter(|o| o.is_some())
     }
 }
 

@@ -59,7 +59,7 @@ pub(super) const INDEXED: u32 = 1 << 31;
 /// It lies in a packed page.
 pub(super) const PACKED: u32 = 1 << 30;
 /// It needs a base to be decoded.
-pub(super) const DIFFERENCE: u32 = 1 << 29;
+pub(super) const DELTA: u32 = 1 << 29;
 /// It is to be hashed in idle time.
 pub(super) const UNHASHED: u32 = 1 << 28;
 /// The side table has a part of a count.

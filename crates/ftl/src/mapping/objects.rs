@@ -10,14 +10,14 @@
 //! old versions, and *pins*.
 //!
 //! Invariants: the counts are the references there are; an object without references is on the free list
-//! and maps nowhere; a base is no difference; an object that is to be hashed in idle time has one live reference.
+//! and maps nowhere; a base is no delta; an object that is to be hashed in idle time has one live reference.
 
 use flashlore_content::Content;
 use flashlore_content::dedup::index::Members;
 use flashlore_flash::hints::{on_large_pages, prefetch};
 use flashlore_flash::{Lpn, ObjectId, PackId, Ppn};
 
-use super::counts::{Counts, DIFFERENCE, INDEXED, PACKED, ReferenceKind, Spilled, UNHASHED};
+use super::counts::{Counts, DELTA, INDEXED, PACKED, ReferenceKind, Spilled, UNHASHED};
 
 /// One stored value: 16 bytes for a tag, so that a cache line holds whole ones.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ struct Object<C> {
     /// References, and what the object is.
     counts: Counts,
     content: C,
-    /// Of a difference its base. Of any other, which may be one, the exclusive or of the handles of the packed
+    /// Of a delta its base. Of any other, which may be one, the exclusive or of the handles of the packed
     /// objects that need it: with one pin, which it is.
     link: ObjectId,
 }
@@ -86,7 +86,7 @@ impl<C: Content> Objects<C> {
                 link: ObjectId(0),
             });
         }
-        for &object in map.iter().filter(|&&o| o != ObjectId::NONE) {
+        for &object in map.iter().filter(|o| o.is_some()) {
             restored.add(object, ReferenceKind::Live);
         }
         kept.for_each(|object| restored.add(object, ReferenceKind::Kept));
@@ -150,7 +150,7 @@ impl<C: Content> Objects<C> {
             link: ObjectId(0),
         };
         self.live += 1;
-        if self.free == ObjectId::NONE {
+        if !self.free.is_some() {
             self.table.push(object);
             return ObjectId((self.table.len() - 1) as u32);
         }
@@ -182,7 +182,7 @@ impl<C: Content> Objects<C> {
     /// Maps a logical page to an object, which gains the reference; answers the one before.
     #[inline(always)]
     pub fn replace(&mut self, lpn: Lpn, object: ObjectId) -> ObjectId {
-        if object != ObjectId::NONE {
+        if object.is_some() {
             self.add(object, ReferenceKind::Live);
         }
         std::mem::replace(&mut self.map[lpn.index()], object)
@@ -302,8 +302,8 @@ impl<C: Content> Objects<C> {
         let record = &mut self.table[object.index()];
         record.counts.mark(PACKED);
         record.location = Ppn(pack.0);
-        if base != ObjectId::NONE {
-            record.counts.mark(DIFFERENCE);
+        if base.is_some() {
+            record.counts.mark(DELTA);
             record.link = base;
         }
     }
@@ -316,10 +316,10 @@ impl<C: Content> Objects<C> {
     /// A packed object has a unit of its own from now on.
     pub fn set_whole(&mut self, object: ObjectId, ppn: Ppn) {
         let record = &mut self.table[object.index()];
-        if record.counts.has(DIFFERENCE) {
+        if record.counts.has(DELTA) {
             record.link = ObjectId(0);
         }
-        record.counts.unmark(PACKED | DIFFERENCE);
+        record.counts.unmark(PACKED | DELTA);
         record.location = ppn;
     }
 
@@ -327,24 +327,24 @@ impl<C: Content> Objects<C> {
     #[inline(always)]
     pub fn packed(&self, object: ObjectId) -> Option<(PackId, ObjectId)> {
         let record = &self.table[object.index()];
-        let base = match record.counts.has(DIFFERENCE) {
+        let base = match record.counts.has(DELTA) {
             true => record.link,
             false => ObjectId::NONE,
         };
         (record.counts.has(PACKED)).then_some((PackId(record.location.0), base))
     }
 
-    /// The packed page of an object that is a difference.
+    /// The packed page of an object that is a delta.
     #[inline(always)]
     pub fn pack_of_delta(&self, object: ObjectId) -> Option<PackId> {
         let record = &self.table[object.index()];
-        (record.counts.has(DIFFERENCE)).then_some(PackId(record.location.0))
+        (record.counts.has(DELTA)).then_some(PackId(record.location.0))
     }
 
-    /// Whether an object is a difference.
+    /// Whether an object is a delta.
     #[inline(always)]
     pub fn is_delta(&self, object: ObjectId) -> bool {
-        self.counts(object).has(DIFFERENCE)
+        self.counts(object).has(DELTA)
     }
 
     /// Live references of an object.
@@ -395,10 +395,7 @@ impl<C: Content> Objects<C> {
     /// The object of a logical page that may be out of range or unmapped.
     #[inline(always)]
     pub fn object_of(&self, lpn: Lpn) -> Option<ObjectId> {
-        self.map
-            .get(lpn.index())
-            .copied()
-            .filter(|&o| o != ObjectId::NONE)
+        self.map.get(lpn.index()).copied().filter(|o| o.is_some())
     }
 
     /// Recounts the references; `kept` are those of old versions. Answers the handles that are alive.
@@ -410,12 +407,12 @@ impl<C: Content> Objects<C> {
         self.spilled.check(word)?;
         // Kept references, pins, and what the link of a base says.
         let mut others = vec![(0, 0, 0); self.table.len()];
-        for object in kept.filter(|&object| object != ObjectId::NONE) {
+        for object in kept.filter(|object| object.is_some()) {
             others[object.index()].0 += 1;
         }
         let mut counted = vec![0u32; self.table.len()];
         for (lpn, &object) in self.map.iter().enumerate() {
-            if object != ObjectId::NONE {
+            if object.is_some() {
                 *counted.get_mut(object.index()).ok_or_else(|| {
                     format!("logical page {lpn} maps to object {object}, beyond the table")
                 })? += 1;
@@ -423,7 +420,7 @@ impl<C: Content> Objects<C> {
         }
         let mut free = vec![false; self.table.len()];
         let mut at = self.free;
-        while at != ObjectId::NONE {
+        while at.is_some() {
             if std::mem::replace(&mut free[at.index()], true) {
                 return Err(format!("free object list runs in a circle at {at}"));
             }
@@ -440,11 +437,11 @@ impl<C: Content> Objects<C> {
             }
             if !free[at]
                 && let Some((_, base)) = self.packed(handle)
-                && base != ObjectId::NONE
+                && base.is_some()
             {
                 if !self.is_alive(base) || self.is_delta(base) {
                     return Err(format!(
-                        "object {handle} needs object {base}, which is dead or a difference"
+                        "object {handle} needs object {base}, which is dead or a delta"
                     ));
                 }
                 others[base.index()].1 += 1;

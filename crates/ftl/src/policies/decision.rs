@@ -9,7 +9,7 @@ pub(crate) enum Decision<V> {
     Unchanged(ObjectId),
     /// The address comes to refer to this object.
     Share(ObjectId),
-    /// The value is stored as its difference from another one.
+    /// The value is stored as its delta from another one.
     Delta(Encoding<V>),
     /// The value is stored compressed by itself.
     Compressed(Encoding<V>),

@@ -1,4 +1,4 @@
-//! A device that keeps, of each version of a page, its difference from the next one: TRAP (Yang, Xiao, Ren,
+//! A device that keeps, of each version of a page, its delta from the next one: TRAP (Yang, Xiao, Ren,
 //! ISCA 2006), BVSSD's rival, on the same flash.
 //!
 //! * `log` — entries, log pages, chains

@@ -6,8 +6,8 @@ use flashlore_ftl::policies::delta::heat::HeatOptions;
 use flashlore_ftl::policies::delta::viability::ViabilityOptions;
 use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
 
-/// Differences as in DeltaFTL's paper, hot from two writes and from two reads on; nothing is limited.
-pub const DIFFERENCES: DeltaOptions = DeltaOptions {
+/// Deltas as in DeltaFTL's paper, hot from two writes and from two reads on; nothing is limited.
+pub const DELTAS: DeltaOptions = DeltaOptions {
     deltas: true,
     compress: false,
     hot_writes: 2,

@@ -271,7 +271,7 @@ fn delta_options() -> impl Strategy<Value = DeltaOptions> {
     })
 }
 
-/// Bases by similarity or not; a small index forgets some, and few differences may share a base.
+/// Bases by similarity or not; a small index forgets some, and few deltas may share a base.
 fn similar_options() -> impl Strategy<Value = Option<SimilarOptions>> {
     let entries = prop_oneof![0u32..20, Just(1000)];
     let drawn = (entries, prop_oneof![1u32..4, Just(1000)]);

@@ -17,11 +17,11 @@ use crate::rig::Device;
 pub enum Event {
     /// A base that several pages shared was left by the last of them.
     SharedBaseLeft,
-    /// A page became a difference from a base from which another page is another difference.
+    /// A page became a delta from a base from which another page is another delta.
     TwoDeltasOneBase,
-    /// Collection moved a value that a page, a difference and an old version refer to.
+    /// Collection moved a value that a page, a delta and an old version refer to.
     MovedWithAllReferences,
-    /// A page was rewound to a value that was a difference then and has been merged since.
+    /// A page was rewound to a value that was a delta then and has been merged since.
     ReturnedToMerged,
     /// A rewind undid a trim.
     ReturnedTrimmed,
@@ -29,9 +29,9 @@ pub enum Event {
     HistoricalHitAndAdvance,
     /// Power failed while the queue held two versions of a page.
     TwoVersionsLost,
-    /// An object that the index had forgotten got a difference that needs it.
+    /// An object that the index had forgotten got a delta that needs it.
     BaseNotIndexed,
-    /// The window gave up the last version of a base that a difference still needs.
+    /// The window gave up the last version of a base that a delta still needs.
     AdvancePastBase,
     /// The window passed a snapshot of a value that no page holds any more.
     SnapshotAlone,

@@ -133,7 +133,7 @@ fn background_collection_that_gains_nothing_ends() {
     assert!(tally.is_ok(), "{name}, seed 1, did not end well: {tally:?}");
 }
 
-/// What the long form found: pages packed anew held live differences beyond what may be, because what they were
+/// What the long form found: pages packed anew held live deltas beyond what may be, because what they were
 /// emptied of held none.
 #[test]
 fn packing_anew_keeps_the_limit_of_packed_pages() {
@@ -159,7 +159,7 @@ fn ten_million_operations_reach_every_conflict() {
     let start = Instant::now();
     let mut counted: Vec<(Combination, Tally)> = Vec::new();
     for combination in combinations() {
-        // References of all kinds meet only where differences and old versions do: there twice as many.
+        // References of all kinds meet only where deltas and old versions do: there twice as many.
         let operations = each * (1 + u64::from(combination.delta && combination.history));
         let tally = drive(&combination, seed, operations, 4);
         assert!(tally.operations >= operations);

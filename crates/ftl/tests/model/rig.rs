@@ -130,7 +130,7 @@ impl Rig {
                         .find(|&(pack, _)| delta.packs.at(pack) == unit);
                     used.is_some_and(|(pack, _)| {
                         let slots = delta.packs.slots(pack);
-                        slots.iter().all(|slot| slot.object != ObjectId::NONE)
+                        slots.iter().all(|slot| slot.object.is_some())
                     })
                 }
                 _ => true,
@@ -320,7 +320,7 @@ impl Rig {
                 let object = objects.object_of(lpn);
                 let is_delta = object.is_some_and(|o| objects.is_delta(o));
                 let origin = if is_delta {
-                    Origin::Difference
+                    Origin::Delta
                 } else {
                     Origin::Written
                 };
@@ -465,8 +465,8 @@ impl Rig {
             if before[lpn.index()] == Some(object) {
                 continue;
             }
-            let was_difference = self.model.origin_at(lpn, instant) == Some(Origin::Difference);
-            let merged = was_difference && !objects.is_delta(object);
+            let was_delta = self.model.origin_at(lpn, instant) == Some(Origin::Delta);
+            let merged = was_delta && !objects.is_delta(object);
             let tally = &mut self.watch.tally;
             tally.count(Event::ReturnedToMerged, u64::from(merged));
             tally.count(Event::ReturnedTrimmed, u64::from(trimmed[lpn.index()]));

@@ -9,8 +9,8 @@ use flashlore_flash::Lpn;
 pub enum Origin {
     /// A write, held whole, compressed by itself or shared.
     Written,
-    /// The same, and held as a difference while it was the present version.
-    Difference,
+    /// The same, and held as a delta while it was the present version.
+    Delta,
     /// A trim.
     Trimmed,
     /// A rewind to an instant at which the page held nothing.

@@ -149,8 +149,8 @@ where
     D: Directory<Export = Arc<dyn Export>> + Send + Sync + 'static,
 {
     let socket = listening.accept()?;
-    let twin = socket.try_clone()?;
-    let Some(number) = registry.enter(twin, config) else {
+    let handle = socket.try_clone()?;
+    let Some(number) = registry.enter(handle, config) else {
         return Ok(());
     };
     let place = ConnectionPlace {

@@ -22,15 +22,15 @@ const PAGE: u64 = PAGE_BYTES as u64;
 const LEAST_SIZE: u64 = 1 << 20;
 /// The data set is so many times as large as the fast medium, unless said (paper: typically a tenth).
 const DATA_PER_FAST: u64 = 10;
-/// The fast medium is so many times as large as the RAM for differences, unless said (the paper's budgets: 1 to 8).
+/// The fast medium is so many times as large as the RAM for deltas, unless said (the paper's budgets: 1 to 8).
 const FAST_PER_RAM: u64 = 4;
-/// Bytes of RAM for differences, at least: a small array needs some to work with.
+/// Bytes of RAM for deltas, at least: a small array needs some to work with.
 const LEAST_RAM: u64 = 1 << 20;
 /// The data set is so many times as large as the log, where that is more than the least log: as much as all blocks
-/// take as differences of 512 bytes.
+/// take as deltas of 512 bytes.
 const DATA_PER_LOG: u64 = 8;
-/// Segments of a difference, on average, for which there are virtual blocks (paper: 160 bytes, 2.5 segments).
-const SEGMENTS_PER_DIFFERENCE: u32 = 3;
+/// Segments of a delta, on average, for which there are virtual blocks (paper: 160 bytes, 2.5 segments).
+const SEGMENTS_PER_DELTA: u32 = 3;
 /// Blocks of a segment of the log: 1 MiB.
 const SEGMENT_BLOCKS: u32 = 256;
 /// With ordered write-back one of so many blocks may be away from home, and at most [`MOST_AWAY`].
@@ -52,7 +52,7 @@ pub struct CreateArray {
     pub machines: u16,
     /// Bytes of the fast medium that are used; a tenth of the data set without.
     pub fast_size: Option<u64>,
-    /// Bytes of RAM for differences; a quarter of the fast medium without.
+    /// Bytes of RAM for deltas; a quarter of the fast medium without.
     pub delta_ram: Option<u64>,
     /// Blocks go home in order, so that the slow medium alone holds a state.
     pub ordered: bool,
@@ -156,10 +156,10 @@ fn saturated(number: u64) -> u32 {
     number.min(u64::from(u32::MAX - 1)) as u32
 }
 
-/// One for each data block, and for each difference that is likely to fit in RAM; no more than could be used.
+/// One for each data block, and for each delta that is likely to fit in RAM; no more than could be used.
 fn virtual_blocks(slots: u32, segments: u32, all: u64) -> u32 {
     let least = u64::from(slots) + u64::from(Options::LEAST_MORE_VIRTUAL);
-    let wanted = least + u64::from(segments / SEGMENTS_PER_DIFFERENCE);
+    let wanted = least + u64::from(segments / SEGMENTS_PER_DELTA);
     saturated(wanted.min(least + all))
 }
 

@@ -148,7 +148,7 @@ impl MachineDisk {
         let of = |kept| match (about, kept) {
             (About::Stored, Kept::Nothing) => 0,
             (About::Stored, Kept::Whole) => UNIQUE,
-            (About::Stored, Kept::Difference) => UNIQUE | DELTA,
+            (About::Stored, Kept::Delta) => UNIQUE | DELTA,
             (About::Stored, Kept::Compressed) => UNIQUE | COMPRESSED,
             (_, Kept::Nothing) => HOLE,
             _ => 0,

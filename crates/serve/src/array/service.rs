@@ -336,8 +336,8 @@ impl ArrayService {
         self.machines.with(Store::flush)?;
         Ok(Answer::Cloned {
             zeros: all.zeros,
-            differences: all.differences,
-            difference_bytes: all.difference_bytes,
+            deltas: all.deltas,
+            delta_bytes: all.delta_bytes,
             compressed: all.compressed,
             compressed_bytes: all.compressed_bytes,
             whole: all.whole,

@@ -60,12 +60,12 @@ fn state(page: &mut Page, element: &ElementInfo) {
         ),
         (
             "flashlore_array_delta_ram_bytes",
-            "RAM for differences in use.",
+            "RAM for deltas in use.",
             element.delta_ram,
         ),
         (
             "flashlore_array_delta_ram_bytes_limit",
-            "RAM for differences.",
+            "RAM for deltas.",
             element.delta_ram_limit,
         ),
         (

@@ -151,7 +151,7 @@ fn accept(listener: &TcpListener, handler: &Arc<Handler>, stops: &AtomicBool) {
             continue;
         };
         let place = stream.try_clone().ok();
-        let Some(place) = place.and_then(|twin| HttpPlace::of(&connections, twin)) else {
+        let Some(place) = place.and_then(|handle| HttpPlace::of(&connections, handle)) else {
             continue;
         };
         let handler = Arc::clone(handler);

@@ -120,7 +120,7 @@ fn stored(page: &mut Page, status: &Status, survey: &Survey) {
     let whole = (survey.values + survey.kept).saturating_sub(deltas.0 + compressed.0);
     let forms = [
         ("whole", (whole, whole * PAGE)),
-        ("difference", deltas),
+        ("delta", deltas),
         ("compressed", compressed),
     ];
     let help = "Values stored, those of old versions too, by how.";
@@ -207,7 +207,7 @@ fn flash(page: &mut Page, counters: &Counters, (blocks, free): (u32, u32)) {
         .of("for", "host", counters.page_reads_host)
         .of("for", "collection", counters.page_reads_gc)
         .of("for", "verify", counters.page_reads_verify)
-        .of("for", "differences", counters.page_reads_delta)
+        .of("for", "deltas", counters.page_reads_delta)
         .of("for", "merges", counters.page_reads_merge);
     page.counter("flashlore_erases_total", "Blocks erased.", counters.erases);
     let help = "Blocks collected, by what for.";
@@ -253,7 +253,7 @@ fn content(page: &mut Page, looked: &Looked) {
     if let Some(encoding) = &looked.encoding {
         let help = "Pages written that were stored encoded.";
         page.family("flashlore_encoded_writes_total", MetricKind::Counter, help)
-            .of("as", "difference", encoding.deltas)
+            .of("as", "delta", encoding.deltas)
             .of("as", "compressed", encoding.compressed);
     }
 }

@@ -30,11 +30,11 @@ pub struct ArrayConfig {
     pub clones: bool,
     /// Whether what the workload finds was written through the array before the run.
     pub loaded: bool,
-    /// RAM for differences, as a share of the data set.
+    /// RAM for deltas, as a share of the data set.
     pub delta_ram: Share,
     /// Virtual blocks; unlimited = one for each block there is.
     pub virtual_blocks: Entries,
-    /// The log of differences, as a share of the data set.
+    /// The log of deltas, as a share of the data set.
     pub log: Share,
     /// Accesses between two scans.
     pub scan_every: Count,
@@ -42,13 +42,13 @@ pub struct ArrayConfig {
     pub scan_blocks: Count,
     /// Equal sub-signatures that make two blocks worth comparing.
     pub positions: u32,
-    /// Longest difference, in bytes.
+    /// Longest delta, in bytes.
     pub delta_limit: Count,
     /// Blocks of the log that are written at once.
     pub flush_blocks: u32,
     /// Blocks that go home at once; 0 = by the number of data blocks.
     pub write_back: Count,
-    /// Where content goes that has no short difference.
+    /// Where content goes that has no short delta.
     #[serde(with = "names::TooBig")]
     pub too_big: TooBig,
     /// How similar blocks are found.
@@ -60,11 +60,11 @@ pub struct ArrayConfig {
     pub halve_heatmap: bool,
     /// Whether a block that is read from disk is copied to the SSD when it is read again, not at once.
     pub lazy_fill: bool,
-    /// Whether the other differences of a log block that is read come to RAM.
+    /// Whether the other deltas of a log block that is read come to RAM.
     pub unpack_all: bool,
     /// Whether blocks go home in batches that are one state.
     pub ordered: bool,
-    /// How differences are encoded.
+    /// How deltas are encoded.
     #[serde(with = "names::Codec")]
     pub algorithm: Codec,
     /// Time to encode a block.

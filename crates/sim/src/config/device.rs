@@ -252,7 +252,7 @@ pub enum GcCheck {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MapCache {
-    /// RAM for entries of 8 bytes, or 13 where values may be differences; what does not fit is on flash.
+    /// RAM for entries of 8 bytes, or 13 where values may be deltas; what does not fit is on flash.
     pub cache_bytes: Bytes,
     /// The most that entries used again take of it.
     pub protected: Share,

@@ -27,7 +27,7 @@ pub struct SystemConfig {
     /// Deduplication. Its other values are the defaults when it is not enabled, except
     /// `oracle`.
     pub dedup: DedupConfig,
-    /// Updates as differences. Its other values are the defaults when it is not enabled.
+    /// Updates as deltas. Its other values are the defaults when it is not enabled.
     pub delta: DeltaConfig,
     /// Values compressed by themselves.
     pub compress: CompressConfig,
@@ -159,7 +159,7 @@ pub enum Form {
     Parities,
 }
 
-/// Updates stored as differences from the pages they replace.
+/// Updates stored as deltas from the pages they replace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeltaConfig {
@@ -175,15 +175,15 @@ pub struct DeltaConfig {
     pub counted_pages: Entries,
     /// The most that pages used again take of them.
     pub protected: Share,
-    /// What a byte kept alive by a difference alone costs, in bytes programmed.
+    /// What a byte kept alive by a delta alone costs, in bytes programmed.
     pub lambda: f64,
-    /// The most pages, as a share of the exported ones, that differences alone may keep alive.
+    /// The most pages, as a share of the exported ones, that deltas alone may keep alive.
     pub pinned: Share,
-    /// What differences are taken from.
+    /// What deltas are taken from.
     pub base: Base,
     /// Entries of the signature index. Used by [`Base::Similar`] alone.
     pub base_entries: Entries,
-    /// Differences from one page from which on it is not found any more. Used by [`Base::Similar`] alone.
+    /// Deltas from one page from which on it is not found any more. Used by [`Base::Similar`] alone.
     pub base_sharers: Count,
     /// Mean of R_c where it is drawn.
     pub mean: f64,
@@ -191,7 +191,7 @@ pub struct DeltaConfig {
     pub deviation: f64,
 }
 
-/// What differences are taken from.
+/// What deltas are taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Base {
@@ -243,7 +243,7 @@ pub struct CodecConfig {
 pub enum RatioFrom {
     /// They are drawn.
     Drawn,
-    /// Those of differences are the R_c of the trace's page writes; those of values by themselves are
+    /// Those of deltas are the R_c of the trace's page writes; those of values by themselves are
     /// drawn.
     Trace,
     /// They are those of the pages' bytes, encoded.

@@ -237,12 +237,12 @@ pub fn lengths<'a>(
 ) -> Result<Lengths<'a>, RunError> {
     let (delta, compress, codec) = (&system.delta, &system.compress, &system.codec);
     let ratio = |mean, deviation| Ratio { mean, deviation };
-    let difference = match system.keeps_parities() {
+    let delta = match system.keeps_parities() {
         true => ratio(system.history.mean, system.history.deviation),
         false => ratio(delta.mean, delta.deviation),
     };
     let alone = ratio(compress.mean, compress.deviation);
-    let drawn = Drawn::new(difference, alone, seed);
+    let drawn = Drawn::new(delta, alone, seed);
     if system.needs_bytes() {
         let pages = pages.ok_or_else(|| RunError::NoBytes {
             system: system.name.clone(),

@@ -159,7 +159,7 @@ pub enum RunError {
     },
     /// The system takes R_c from a trace that does not have it.
     #[error(
-        "system {system} takes the sizes of differences from the trace (codec.ratio = \"trace\"), and \
+        "system {system} takes the sizes of deltas from the trace (codec.ratio = \"trace\"), and \
          {missing} of {writes} page writes have no R_c; lay one over them with \
          `--delta gaussian:mean=0.35,std=0.05`, use a trace that has it, as \
          `flashlore trace convert --delta` writes it, or say codec.ratio = \"drawn\""

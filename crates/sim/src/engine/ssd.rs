@@ -42,7 +42,7 @@ pub struct SsdRequest<'a> {
     /// What each unit of a write holds afterwards, as a number that is the same for the same content. Systems that
     /// look at content need it.
     pub values: Option<&'a [u32]>,
-    /// The size of the difference of each unit of a write from what it replaces, over the size of a page, in 1/65535
+    /// The size of the delta of each unit of a write from what it replaces, over the size of a page, in 1/65535
     /// and never 0. Systems with `codec.ratio = "trace"` need it.
     pub ratios: Option<&'a [u16]>,
 }
@@ -112,7 +112,7 @@ impl<'a> SsdRequest<'a> {
         SsdRequest { values, ..self }
     }
 
-    /// The same, with the size of each unit's difference from what it replaces.
+    /// The same, with the size of each unit's delta from what it replaces.
     #[must_use]
     pub fn with_ratios(self, ratios: &'a [u16]) -> Self {
         let ratios = Some(ratios);
@@ -423,9 +423,7 @@ impl<'a> Ssd<'a> {
             return Err(missing("the numbers of its values"));
         }
         if self.needs_ratios && ratios.is_none() {
-            return Err(missing(
-                "the sizes of its differences (codec.ratio = \"trace\")",
-            ));
+            return Err(missing("the sizes of its deltas (codec.ratio = \"trace\")"));
         }
         for (lpn, &found) in (lpn.0..).map(Lpn).zip(values.unwrap_or_default()) {
             let known = |pages: &dyn PageSource| pages.fill(found, &mut [0; UNIT_BYTES as usize]);

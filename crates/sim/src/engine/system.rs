@@ -125,7 +125,7 @@ pub trait System {
     }
     /// What the trace says of the write that comes next: R_c, in 1/65535, or 0 if it says nothing.
     fn tell_ratio(&mut self, _ratio: u16) {}
-    /// The read of the page that a write of a value is to be a difference from, unless it is what was `read` already.
+    /// The read of the page that a write of a value is to be a delta from, unless it is what was `read` already.
     fn fetch_base(
         &mut self,
         _at: Time,
@@ -208,7 +208,7 @@ pub struct EncodingTotals {
     pub counters: DeltaCounters,
     /// Encoded values.
     pub packed: u32,
-    /// Pages that are kept only because differences from them are.
+    /// Pages that are kept only because deltas from them are.
     pub pinned: u32,
     /// Packed flash pages in use.
     pub packs: PackId,

@@ -32,21 +32,21 @@ pub struct Array {
     pub ssd_writes: u64,
     /// Reads and writes that the SSD was asked for; neighbours are one.
     pub ssd_ops: u64,
-    /// Most bytes of RAM that differences took, in segments of 64 bytes, preparing included.
+    /// Most bytes of RAM that deltas took, in segments of 64 bytes, preparing included.
     pub delta_ram_peak: u64,
     /// RAM that they may take, in bytes.
     pub delta_ram: u64,
-    /// Contents stored as differences, of references from themselves too.
+    /// Contents stored as deltas, of references from themselves too.
     pub deltas: u64,
     /// Of these, those of references from themselves.
     pub own_deltas: u64,
     /// Contents compressed by themselves.
     pub alone: u64,
-    /// Mean size of a difference, in bytes.
+    /// Mean size of a delta, in bytes.
     pub mean_delta_bytes: Option<f64>,
     /// Mean size of a content compressed by itself, in bytes.
     pub mean_alone_bytes: Option<f64>,
-    /// Writes that had a reference and no short difference from it.
+    /// Writes that had a reference and no short delta from it.
     pub too_big: u64,
     /// Contents copied to the SSD because they were read from the disks.
     pub fills: u64,

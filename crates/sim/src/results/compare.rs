@@ -169,7 +169,7 @@ const ROWS: &[Row] = &[
     fact("  duplicates among them", Unit::Count, |run| {
         (run.dedup.scanned > 0).then_some(run.dedup.scan_duplicates as f64)
     }),
-    fact("stored as differences", Unit::Percent, |run| {
+    fact("stored as deltas", Unit::Percent, |run| {
         let (encoded, writes) = (run.delta.encoded, run.host.write_pages);
         (run.configuration.system.delta.enabled && writes > 0)
             .then(|| 100.0 * encoded as f64 / writes as f64)
@@ -230,7 +230,7 @@ const ROWS: &[Row] = &[
     fact("  independents", Unit::Count, |run| {
         coded(run).map(|array| array.independents as f64)
     }),
-    fact("bytes of a difference", Unit::Count, |run| {
+    fact("bytes of a delta", Unit::Count, |run| {
         coded(run)?.mean_delta_bytes
     }),
     fact("  too long", Unit::Count, |run| {

@@ -41,7 +41,7 @@ fn layout_notes(workload: &WorkloadOptions, files: usize) -> Vec<String> {
     notes.extend(content_note(&workload.content));
     if let Some(delta) = workload.delta.filter(|&d| d != DeltaModel::FromTrace) {
         notes.push(format!(
-            "Difference ratios are assumed: drawn for each page write ({delta})."
+            "Delta ratios are assumed: drawn for each page write ({delta})."
         ));
     }
     notes

@@ -67,7 +67,7 @@ pub struct RunResult {
     pub dedup: Dedup,
     /// Old versions; zeros on a system without them.
     pub history: History,
-    /// Updates as differences; zeros on a system without them.
+    /// Updates as deltas; zeros on a system without them.
     pub delta: Delta,
     /// Values compressed by themselves; zeros on a system without them.
     pub compress: Compress,

@@ -1,4 +1,4 @@
-//! How the difference ratios of a trace are spread.
+//! How the delta ratios of a trace are spread.
 
 use serde::Serialize;
 

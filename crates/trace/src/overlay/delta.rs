@@ -1,4 +1,4 @@
-//! R_c: the size of a page write's compressed difference to the page's old content, over the size of
+//! R_c: the size of a page write's compressed delta to the page's old content, over the size of
 //! a page.
 
 use serde::{Deserialize, Serialize};

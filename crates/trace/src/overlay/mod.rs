@@ -1,8 +1,8 @@
-//! Overlays: content and difference ratios of page writes that a trace does not tell.
+//! Overlays: content and delta ratios of page writes that a trace does not tell.
 //!
 //! Page writes are numbered from 0 in the order of the trace, over the devices that are kept. A
 //! [`ContentModel`] gives each a value id, and a [`DeltaModel`] the ratio R_c, the size of its
-//! compressed difference to the page's old content over the size of a page,
+//! compressed delta to the page's old content over the size of a page,
 //! unless that is the trace's own. What is drawn at random depends on the seed and the number of the
 //! page write alone, never on the order of a replay.
 //!

@@ -27,14 +27,14 @@ pub struct WorkloadOptions {
     /// Number the touched units from 0 without holes, keeping their order.
     pub compact: bool,
     pub content: ContentModel,
-    /// Where the difference ratio R_c of page writes comes from; `None` where there is none.
+    /// Where the delta ratio R_c of page writes comes from; `None` where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delta: Option<DeltaModel>,
 }
 
 impl WorkloadOptions {
     /// Strict reading, traces one after another, every device, addresses as they are, no
-    /// difference ratios.
+    /// delta ratios.
     pub fn new(content: ContentModel) -> Self {
         WorkloadOptions {
             read: ReadOptions::default(),

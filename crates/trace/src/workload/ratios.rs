@@ -1,9 +1,9 @@
 //! R_c of units from R_c of chunks.
 //!
 //! The chunks of a record that begins within a unit are no units: two units share a chunk. The bytes of
-//! its difference are taken to lie evenly in it, and each unit gets those of its part, so that the units
+//! its delta are taken to lie evenly in it, and each unit gets those of its part, so that the units
 //! of a record have together the bytes that its chunks have. A unit that the record touches in part has
-//! no other difference.
+//! no other delta.
 
 use crate::overlay::FULL_RATIO;
 use crate::record::{Record, UNIT_BYTES};

@@ -38,7 +38,7 @@ pub struct Summary {
     /// All value ids are below this number. The trace's own ids come first, merged ones follow;
     /// under an overlay all ids are the overlay's.
     pub value_ids: u32,
-    /// Pages written with a difference ratio R_c.
+    /// Pages written with a delta ratio R_c.
     pub rated_pages: u64,
     /// Counts of the trace's content; all 0 unless it comes [`ContentModel::FromTrace`].
     pub content: ContentCounts,

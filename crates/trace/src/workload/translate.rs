@@ -7,7 +7,7 @@
 //!
 //! Under an overlay ([`crate::overlay`]) each unit of a write takes the value that belongs to the
 //! number of the page write, a unit written in part as well, and the trace's own content is not looked
-//! at. Difference ratios are drawn by the same numbers, or are the trace's own ([`super::ratios`]).
+//! at. Delta ratios are drawn by the same numbers, or are the trace's own ([`super::ratios`]).
 
 use super::current::{CurrentValues, NO_VALUE};
 use super::merged::{MergedValues, Piece};

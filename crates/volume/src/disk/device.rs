@@ -19,7 +19,7 @@ pub const HOLE: u32 = 1;
 pub const UNIQUE: u32 = 1;
 /// Several pages refer to it.
 pub const SHARED: u32 = 2;
-/// It is stored as the difference from another page.
+/// It is stored as the delta from another page.
 pub const DELTA: u32 = 4;
 /// It is stored compressed by itself.
 pub const COMPRESSED: u32 = 8;

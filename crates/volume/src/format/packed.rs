@@ -44,7 +44,7 @@ pub struct Head {
     pub lost: bool,
     /// Sequence number of the write.
     pub write_seq: u64,
-    /// Write sequence number of what it is a difference from; 0 if it is none.
+    /// Write sequence number of what it is a delta from; 0 if it is none.
     pub base: u64,
     /// When the write was acknowledged.
     pub stamp: u64,

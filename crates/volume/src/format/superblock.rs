@@ -5,7 +5,7 @@
 //! |---:|---:|---|
 //! | 0 | 8 | magic `FLSHLORE` |
 //! | 8 | 4 | format version |
-//! | 12 | 4 | features a reader must know: 1 deduplication, 2 digests are trusted, 4 history, 8 (with 4) the least window is protected, 16 differences, 32 compression |
+//! | 12 | 4 | features a reader must know: 1 deduplication, 2 digests are trusted, 4 history, 8 (with 4) the least window is protected, 16 deltas, 32 compression |
 //! | 16 | 16 | volume identity |
 //! | 32 | 32 | key of digests and checksums |
 //! | 64 | 8 | creation time, nanoseconds since 1970 |
@@ -63,7 +63,7 @@ pub enum Policy {
 /// Which values are stored in fewer bytes than a page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Encoding {
-    /// Updates of pages that are written often, as differences from what they replace.
+    /// Updates of pages that are written often, as deltas from what they replace.
     pub deltas: bool,
     /// Any value that is shorter so, compressed by itself.
     pub compression: bool,
@@ -137,10 +137,10 @@ impl Identity {
             Policy::Dedup => FEATURE_DEDUP,
             Policy::DedupTrusted => FEATURE_DEDUP | FEATURE_TRUST,
         };
-        let differences = u32::from(self.encoding.deltas) * FEATURE_DELTAS;
+        let deltas = u32::from(self.encoding.deltas) * FEATURE_DELTAS;
         let compression = u32::from(self.encoding.compression) * FEATURE_COMPRESSION;
         dedup
-            | differences
+            | deltas
             | compression
             | match self.history {
                 None => 0,

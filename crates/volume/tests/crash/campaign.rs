@@ -204,7 +204,7 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "{} differences, {} of them from pages found by similarity, {} compressed, {} materialized, {} packed anew",
+            "{} deltas, {} of them from pages found by similarity, {} compressed, {} materialized, {} packed anew",
             work.deltas, work.similar, work.compressed, work.merged, work.repacked,
         )?;
         let damaged = &total.damaged;

@@ -15,7 +15,7 @@ const NOTHING: Encoding = Encoding {
     deltas: false,
     compression: false,
 };
-const DIFFERENCES: Encoding = Encoding {
+const DELTAS: Encoding = Encoding {
     deltas: true,
     ..NOTHING
 };
@@ -34,7 +34,7 @@ pub struct Setup {
     pub policy: Policy,
     pub history: Option<HistoryIdentity>,
     pub encoding: Encoding,
-    /// Differences from one page up to which it is offered to pages that resemble it.
+    /// Deltas from one page up to which it is offered to pages that resemble it.
     pub similar: Option<u32>,
     pub exported: u32,
     pub blocks: u32,
@@ -188,7 +188,7 @@ impl Setup {
         let mut setup = Setup {
             policy: draw.pick(&[Policy::Plain, Policy::Dedup, Policy::DedupTrusted]),
             history: draw.chance(50).then_some(history),
-            encoding: draw.pick(&[NOTHING, NOTHING, DIFFERENCES, COMPRESSION, BOTH]),
+            encoding: draw.pick(&[NOTHING, NOTHING, DELTAS, COMPRESSION, BOTH]),
             similar: draw.pick(&[None, Some(1), Some(100)]),
             exported: 1,
             blocks: draw.between(2, 10) as u32,

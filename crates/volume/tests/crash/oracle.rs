@@ -403,17 +403,17 @@ impl Oracle {
         if let Some(old) = self.moments.iter().position(holds) {
             return format!("the volume went back to its state after change {old}; {range}");
         }
-        let differences = |moment: &Moment| -> Vec<usize> {
+        let deltas = |moment: &Moment| -> Vec<usize> {
             (0..found.len())
                 .filter(|&lpn| !agrees(moment.contents[lpn], found[lpn]))
                 .collect()
         };
         let nearest = (self.sure..self.moments.len())
-            .min_by_key(|&index| differences(&self.moments[index]).len())
+            .min_by_key(|&index| deltas(&self.moments[index]).len())
             .expect("there is always a state");
         let mut text =
             format!("the volume holds no state it ever had; {range}, the nearest is {nearest}:");
-        for lpn in differences(&self.moments[nearest]) {
+        for lpn in deltas(&self.moments[nearest]) {
             let value = match found[lpn] {
                 NO_VALUE => "bytes nobody wrote".to_owned(),
                 UNREADABLE => "what cannot be read".to_owned(),

@@ -231,9 +231,9 @@ fn a_checkpoint_of_a_volume_full_of_protected_versions() {
     every_cut(&setup, &ops);
 }
 
-/// A base had been materialized, and a cut took that copy and left the difference that was encoded against it.
+/// A base had been materialized, and a cut took that copy and left the delta that was encoded against it.
 #[test]
-fn a_base_was_a_difference_when_the_power_went() {
+fn a_base_was_a_delta_when_the_power_went() {
     let setup = Setup {
         similar: None,
         policy: Policy::DedupTrusted,
@@ -259,7 +259,7 @@ fn a_base_was_a_difference_when_the_power_went() {
     every_cut(&setup, &ops);
 }
 
-/// Differences had been materialized after the last flush, and a cut took those copies: with the packed values of that
+/// Deltas had been materialized after the last flush, and a cut took those copies: with the packed values of that
 /// flush and of the next one a volume as full as it can be held more than it may.
 #[test]
 fn values_of_a_full_volume_are_packed_again_when_the_power_goes() {

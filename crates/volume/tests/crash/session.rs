@@ -38,9 +38,9 @@ pub struct Work {
     pub instants: u64,
     pub snapshots: u64,
     pub purges: u64,
-    /// Values stored as differences, and compressed by themselves.
+    /// Values stored as deltas, and compressed by themselves.
     pub deltas: u64,
-    /// Differences from pages that were found by similarity.
+    /// Deltas from pages that were found by similarity.
     pub similar: u64,
     pub compressed: u64,
     /// Values materialized, and packed anew by collection.

@@ -56,9 +56,9 @@ pub enum RecordKind {
     Home,
     /// It is in a data block.
     Slot,
-    /// The payload is its difference from its own data block.
+    /// The payload is its delta from its own data block.
     Own,
-    /// The payload is its difference from a reference's data block.
+    /// The payload is its delta from a reference's data block.
     Delta,
     /// The payload is the compressed content.
     Alone,

@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    /// A record for each length; one that is too long for a difference is a whole block.
+    /// A record for each length; one that is too long for a delta is a whole block.
     fn records(lengths: &[usize]) -> Vec<Unpacked> {
         let record = |(index, &length): (usize, &usize)| {
             let is_whole = length > 2048;

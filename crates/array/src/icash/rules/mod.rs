@@ -4,15 +4,15 @@
 //! |---|---|
 //! | `accesses.rs` | what the heatmap counts, and the order of the LRU list |
 //! | `scans.rs` | which blocks become references and which their associates |
-//! | `twins.rs` | blocks with the same address in another machine |
+//! | `counterparts.rs` | blocks with the same address in another machine |
 //! | `replacements.rs` | what is replaced first |
 //! | `runs.rs` | packing in sequence, unpacking, trims |
 
 mod accesses;
+mod counterparts;
 mod replacements;
 mod runs;
 mod scans;
-mod twins;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ fn element(options: Options) -> ICash {
 }
 
 /// Content of a family with a given signature. Two of one family differ in eight bytes at most; two of different
-/// ones have no short difference, whatever their signatures.
+/// ones have no short delta, whatever their signatures.
 fn page(family: u32, signature: [u8; SUB_BLOCKS]) -> Page {
     let mut page = [0; 4096];
     let mut state = family + 1;

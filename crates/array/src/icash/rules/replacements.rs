@@ -114,9 +114,9 @@ fn replacement_2_takes_the_oldest_data_block_even_a_references() {
 }
 
 #[test]
-fn replacement_3_takes_the_oldest_difference_that_is_no_references() {
+fn replacement_3_takes_the_oldest_delta_that_is_no_references() {
     let mut element = several();
-    // The reference has a difference now, and is the oldest of all with one.
+    // The reference has a delta now, and is the oldest of all with one.
     element.write_page(1, page(1, [4; 8]));
     for block in [0, 2, 3, 4, 5, 6] {
         let id = element.id(block);
@@ -179,7 +179,7 @@ fn what_old_references_need_to_go_goes_home_together() {
     }
 }
 
-/// A reference has to go. The durable difference of block 0, which was given up since, needs it, and so does the next
+/// A reference has to go. The durable delta of block 0, which was given up since, needs it, and so does the next
 /// record of block 1, whose home is not to be overwritten before that is written elsewhere. The group that does it
 /// records that block 0 is given up, too; what follows must not write it home as zeros.
 #[test]

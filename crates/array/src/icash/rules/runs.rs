@@ -45,7 +45,7 @@ fn a_run_is_packed_in_sequence_and_one_read_of_the_disk_serves_it() {
 }
 
 #[test]
-fn without_unpacking_each_difference_is_read_by_itself() {
+fn without_unpacking_each_delta_is_read_by_itself() {
     let mut element = run(Options {
         unpack_all: false,
         ..options()
@@ -60,7 +60,7 @@ fn without_unpacking_each_difference_is_read_by_itself() {
 
 /// What a block of the log says of a block that was written or trimmed since is not unpacked.
 #[test]
-fn old_differences_are_not_unpacked() {
+fn old_deltas_are_not_unpacked() {
     let mut element = run(options());
     element.write_page(3, content(77));
     element.trim(4).unwrap();
@@ -74,7 +74,7 @@ fn old_differences_are_not_unpacked() {
     element.holds(4, [0; 4096]);
 }
 
-/// A reference that is trimmed holds zeros; its associates still have what they are differences from.
+/// A reference that is trimmed holds zeros; its associates still have what they are deltas from.
 #[test]
 fn a_trimmed_reference_loses_its_address_and_not_its_frozen_content() {
     let mut element = run(options());
@@ -105,7 +105,7 @@ fn a_block_written_after_a_trim_is_independent() {
     element.trim(4).unwrap();
     element.write_page(4, content(4));
     assert_eq!(element.state_of(4), BlockState::Independent);
-    // Without a trim it would be an associate, though only the log has its difference.
+    // Without a trim it would be an associate, though only the log has its delta.
     element.write_page(5, content(5));
     assert_eq!(element.state_of(5), BlockState::AssociateOf(Some(50)));
 }

@@ -35,7 +35,7 @@ fn vector_b_the_reference_is_ad_and_halves_are_stored() {
         assert_eq!(element.state_of(block), BlockState::AssociateOf(Some(2)));
         let content = element.blocks.get(element.id(block)).content;
         let Content::Held(_, chain) = content else {
-            panic!("an associate without a difference");
+            panic!("an associate without a delta");
         };
         // Four parts of 150 bytes and of one byte, and little besides.
         assert!(
@@ -98,7 +98,7 @@ fn blocks_that_share_too_few_positions_are_not_compared() {
     element.write_page(1, page(1, [3, 3, 3, 3, 1, 1, 1, 1]));
     element.write_page(2, page(1, [1; 8]));
     element.scan_now();
-    // Three positions are not enough, however short the difference; four are.
+    // Three positions are not enough, however short the delta; four are.
     assert_eq!(element.state_of(0), BlockState::Independent);
     assert_eq!(element.state_of(1), BlockState::AssociateOf(Some(2)));
 }
@@ -178,7 +178,7 @@ fn only_a_block_that_a_later_one_resembles_becomes_a_reference() {
 }
 
 #[test]
-fn an_associate_is_made_only_with_a_short_difference() {
+fn an_associate_is_made_only_with_a_short_delta() {
     let mut element = element(options());
     element.write_page(0, page(1, [1; 8]));
     element.write_page(1, page(2, [1; 8]));
@@ -188,7 +188,7 @@ fn an_associate_is_made_only_with_a_short_difference() {
 }
 
 #[test]
-fn a_block_is_compressed_only_where_that_is_shorter_than_its_difference() {
+fn a_block_is_compressed_only_where_that_is_shorter_than_its_delta() {
     let mut element = element(Options {
         compression: Compression::IfShorter,
         ..options()
@@ -223,7 +223,7 @@ fn a_reference_is_demoted_with_its_last_associate_and_no_earlier() {
     assert_eq!(element.state_of(2), BlockState::Reference);
     element.write_page(2, page(1, [8; 8]));
     element.write_page(0, page(4, [4; 8]));
-    // Its difference is gone from RAM, not from the log.
+    // Its delta is gone from RAM, not from the log.
     element.forget(1);
     assert_eq!(element.state_of(2), BlockState::Reference);
     element.flush().unwrap();

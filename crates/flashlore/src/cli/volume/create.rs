@@ -18,13 +18,13 @@ pub enum VolumeSystem {
     CaSsdTrusted,
     /// Compress each page by itself
     Compress,
-    /// Store what is overwritten again and again as compressed differences
+    /// Store what is overwritten again and again as compressed deltas
     DeltaFtl,
     /// Keep superseded pages: back to any instant
     Bvssd,
-    /// Distinct values, differences, compression and history
+    /// Distinct values, deltas, compression and history
     Combined,
-    /// An array of an SSD and a disk: blocks that resemble each other become differences (--fast, --slow)
+    /// An array of an SSD and a disk: blocks that resemble each other become deltas (--fast, --slow)
     #[value(name = "i-cash")]
     ICash,
 }
@@ -86,13 +86,13 @@ pub struct ArrayArgs {
     /// Bytes of the fast medium that are used [default: a tenth of the bytes of all machines]
     #[arg(long, value_name = "SIZE")]
     pub fast_size: Option<Size>,
-    /// RAM for differences [default: a quarter of the bytes of the fast medium]
+    /// RAM for deltas [default: a quarter of the bytes of the fast medium]
     #[arg(long, value_name = "SIZE")]
     pub delta_ram: Option<Size>,
     /// Write blocks home in order, so that the slow medium alone holds a consistent older state
     #[arg(long)]
     pub ordered: bool,
-    /// Let no write of a client reach the fast medium: what has no short difference goes to the log
+    /// Let no write of a client reach the fast medium: what has no short delta goes to the log
     #[arg(long)]
     pub strict: bool,
     /// Use media that hold something, which is lost
@@ -105,7 +105,7 @@ pub struct ArrayArgs {
 #[command(
     after_help = "Examples:\n  flashlore import vms debian.raw\n  flashlore clone vms 0 1\n  \
                         flashlore clone vms 0 2 --image debian-changed.raw\n\n\
-                        Blocks are compared with those of NATIVE at the same addresses, and only differences are\n\
+                        Blocks are compared with those of NATIVE at the same addresses, and only deltas are\n\
                         stored where these are short. It works on a served array, too; nobody should write to\n\
                         either machine meanwhile."
 )]

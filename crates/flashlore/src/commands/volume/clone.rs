@@ -21,8 +21,8 @@ pub fn clone(args: &CloneArgs) -> Result<(), CliError> {
     let answer = request(&args.volume, &asked)?;
     let Answer::Cloned {
         zeros,
-        differences,
-        difference_bytes,
+        deltas,
+        delta_bytes,
         compressed,
         compressed_bytes,
         whole,
@@ -33,12 +33,12 @@ pub fn clone(args: &CloneArgs) -> Result<(), CliError> {
     if args.json {
         return print(&json(&answer));
     }
-    let mean = difference_bytes as f64 / differences.max(1) as f64;
+    let mean = delta_bytes as f64 / deltas.max(1) as f64;
     tell(&format!(
-        "machine {}: {differences} blocks are differences, {mean:.1} bytes each on average ({} in all); {compressed} are \
+        "machine {}: {deltas} blocks are deltas, {mean:.1} bytes each on average ({} in all); {compressed} are \
          compressed ({} in all), {whole} are whole, {zeros} are zeros",
         args.machine,
-        human(difference_bytes),
+        human(delta_bytes),
         human(compressed_bytes),
     ));
     Ok(())

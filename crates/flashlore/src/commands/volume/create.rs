@@ -12,7 +12,7 @@ use crate::cli::{ArrayArgs, CreateArgs, OnPressure, VolumeSystem};
 use crate::error::CliError;
 use crate::output::tell;
 
-/// Policy, differences, compression, history; nothing of an array.
+/// Policy, deltas, compression, history; nothing of an array.
 fn parts(system: VolumeSystem) -> Option<(Policy, bool, bool, bool)> {
     Some(match system {
         VolumeSystem::Plain => (Policy::Plain, false, false, false),

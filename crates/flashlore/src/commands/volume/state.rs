@@ -127,7 +127,7 @@ fn element_lines(element: &ElementInfo, line: &mut dyn FnMut(&str, String)) {
         let (deltas, bytes) = (count("deltas"), count("delta_bytes"));
         let mean = bytes as f64 / deltas.max(1) as f64;
         format!(
-            "{deltas} differences of {mean:.0} bytes on average made, {} blocks written to the fast medium, {} home",
+            "{deltas} deltas of {mean:.0} bytes on average made, {} blocks written to the fast medium, {} home",
             count("slot_writes"),
             count("written_home")
         )

@@ -1,4 +1,4 @@
-//! Which base a write becomes a difference from.
+//! Which base a write becomes a delta from.
 
 use flashlore_content::delta::Value;
 use flashlore_content::{Encoder, Sketch};
@@ -31,7 +31,7 @@ impl<T: Parts> Store<T> {
         self.encoder.sketch(new)
     }
 
-    /// What a write may become a difference from. A base chosen before, for the same page, is `kept` if it is
+    /// What a write may become a delta from. A base chosen before, for the same page, is `kept` if it is
     /// possible still.
     pub(crate) fn base_for(
         &self,
@@ -54,7 +54,7 @@ impl<T: Parts> Store<T> {
         found.map(Base::Similar)
     }
 
-    /// What a write may become a difference from, chosen for good; a base that was read for it is kept.
+    /// What a write may become a delta from, chosen for good; a base that was read for it is kept.
     pub(crate) fn base_at_commit(&mut self, lpn: Lpn, sketch: Option<&Sketch>) -> Option<Base> {
         let chosen = self.similar().and_then(|similar| similar.chosen.take());
         let chosen = chosen.filter(|&(page, _)| page == lpn);
@@ -79,7 +79,7 @@ impl<T: Parts> Store<T> {
         }
     }
 
-    /// An object is stored whole or compressed by itself: others may become differences from it.
+    /// An object is stored whole or compressed by itself: others may become deltas from it.
     pub fn enter_similar(&mut self, object: ObjectId, sketch: Option<Sketch>) {
         if let Some(sketch) = sketch
             && let Some(similar) = self.similar()

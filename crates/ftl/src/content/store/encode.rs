@@ -1,9 +1,9 @@
 //! Which form a write takes, and its way into a packed page.
 //!
-//! A write is a *candidate* for a difference when its page is write-hot and not read-hot, and always for compression.
+//! A write is a *candidate* for a delta when its page is write-hot and not read-hot, and always for compression.
 //! It is encoded, and takes the form that costs least: bytes programmed, and `lambda` times the bytes that it alone
-//! keeps alive (the base, unless something else refers to that). A difference is always taken from the base, never from
-//! another difference, so a read needs two pages at most. A base is whole or compressed by itself. A page without a
+//! keeps alive (the base, unless something else refers to that). A delta is always taken from the base, never from
+//! another delta, so a read needs two pages at most. A base is whole or compressed by itself. A page without a
 //! base of its own may get one by similarity ([`crate::policies::delta::similar`]), however seldom it is written.
 //!
 //! The page being filled is programmed when the next value does not fit. That may collect, and collection
@@ -49,7 +49,7 @@ impl<T: Parts> Store<T> {
     }
 
     /// How a write of the page would be encoded if it came now, unless it is a duplicate: the object it would be a
-    /// difference from, other than by similarity, and whether it would be compressed by itself. Nothing is counted.
+    /// delta from, other than by similarity, and whether it would be compressed by itself. Nothing is counted.
     pub fn encoding_of(&self, lpn: Lpn) -> (Option<ObjectId>, bool) {
         let Some(delta) = self
             .policies
@@ -64,7 +64,7 @@ impl<T: Parts> Store<T> {
         (base.flatten(), compress)
     }
 
-    /// The object that a write of the page would be a difference from.
+    /// The object that a write of the page would be a delta from.
     pub fn base_of(&self, lpn: Lpn) -> Option<ObjectId> {
         let is_hot = self.policies.delta.as_ref()?.is_write_hot(lpn);
         is_hot.then(|| self.base_if_hot(lpn)).flatten()
@@ -90,7 +90,7 @@ impl<T: Parts> Store<T> {
         new: Value<'_, T::Content, PageOf<T>>,
     ) -> Result<Forms<EncodedOf<T>>, Failure<T>> {
         let sketch = self.sketch(lpn, new);
-        let difference = match self.base_at_commit(lpn, sketch.as_ref()) {
+        let delta = match self.base_at_commit(lpn, sketch.as_ref()) {
             Some(base) => {
                 let found = match self.encoder.delta_ahead(base.object(), &new) {
                     Some(found) => found,
@@ -110,14 +110,14 @@ impl<T: Parts> Store<T> {
             false => None,
         };
         let lengths = [
-            difference.as_ref().map(|(_, length, _)| *length),
+            delta.as_ref().map(|(_, length, _)| *length),
             alone.as_ref().map(|(length, _)| *length),
         ];
         if let Some(delta) = &mut self.policies.delta {
             delta.viability.observe(lengths.into_iter().flatten().min());
         }
         Ok(Forms {
-            difference,
+            delta,
             alone,
             sketch,
         })
@@ -129,7 +129,7 @@ impl<T: Parts> Store<T> {
             return Decision::Whole;
         };
         let Forms {
-            difference,
+            delta,
             alone,
             sketch,
         } = forms;
@@ -139,7 +139,7 @@ impl<T: Parts> Store<T> {
         };
         let whole = u64::from(UNIT_BYTES) * 1000;
         let pays = |length: u16, cost: u64| length <= options.most_bytes && cost < whole;
-        let difference = difference.and_then(|(base, length, value)| {
+        let delta = delta.and_then(|(base, length, value)| {
             let cost = cost(length, self.bytes_kept_for(lpn, base.object()));
             let encoding = Encoding {
                 length,
@@ -161,17 +161,15 @@ impl<T: Parts> Store<T> {
             };
             pays(length, cost).then_some((cost, encoding))
         });
-        match (difference, alone) {
-            (Some((_, difference)), None) => Decision::Delta(difference),
-            (Some((cost, difference)), Some((other, _))) if cost <= other => {
-                Decision::Delta(difference)
-            }
+        match (delta, alone) {
+            (Some((_, delta)), None) => Decision::Delta(delta),
+            (Some((cost, delta)), Some((other, _))) if cost <= other => Decision::Delta(delta),
             (_, Some((_, alone))) => Decision::Compressed(alone),
             (None, None) => Decision::Whole,
         }
     }
 
-    /// A value as its difference from that of an object, which is read; nothing if it cannot be.
+    /// A value as its delta from that of an object, which is read; nothing if it cannot be.
     fn delta_from(
         &mut self,
         core: &mut CoreOf<T>,
@@ -190,7 +188,7 @@ impl<T: Parts> Store<T> {
         Ok(self.encoder.delta(old, new, MOST_BYTES as u16))
     }
 
-    /// Bytes of a base that nothing but the next difference of a page would keep alive.
+    /// Bytes of a base that nothing but the next delta of a page would keep alive.
     fn bytes_kept_for(&self, lpn: Lpn, base: ObjectId) -> u32 {
         if !self.is_kept_for(lpn, base) {
             return 0;
@@ -200,7 +198,7 @@ impl<T: Parts> Store<T> {
         slot.map_or(UNIT_BYTES, |(_, slot)| u32::from(slot.length) + SLOT_BYTES)
     }
 
-    /// Whether nothing but the next difference of a page would keep its base alive.
+    /// Whether nothing but the next delta of a page would keep its base alive.
     fn is_kept_for(&self, lpn: Lpn, base: ObjectId) -> bool {
         let objects = &self.objects;
         let Some(old) = objects.object_of(lpn) else {
@@ -237,17 +235,16 @@ impl<T: Parts> Store<T> {
             value,
         } = encoding;
         let object = self.objects.allocate(content);
-        if base != ObjectId::NONE {
+        if base.is_some() {
             self.watching_pins(base, |objects| objects.pin(base, object));
         }
-        let stands =
-            |store: &Self| base == ObjectId::NONE || similar || store.base_of(lpn) == Some(base);
+        let stands = |store: &Self| !base.is_some() || similar || store.base_of(lpn) == Some(base);
         // A write that turns out to be stored whole waits for that alone.
         let asker = |store: &Self| if stands(store) { tag } else { Tag::NONE };
         let programmed = self.make_fit(core, when, lpn, length, asker);
         let fits = programmed.is_ok() && stands(self);
         let Some(delta) = self.policies.delta.as_mut().filter(|_| fits) else {
-            if base != ObjectId::NONE && self.watching_pins(base, |o| o.unpin(base, object)) {
+            if base.is_some() && self.watching_pins(base, |o| o.unpin(base, object)) {
                 self.die(core, base);
             }
             self.objects.free(object);
@@ -261,7 +258,7 @@ impl<T: Parts> Store<T> {
         self.encoder.hold(object, &value);
         let pack = delta.packs.push(Filler::Host, slot, false, value);
         delta.packed += 1;
-        let (count, bytes) = if base == ObjectId::NONE {
+        let (count, bytes) = if !base.is_some() {
             let counters = &mut delta.counters;
             (&mut counters.compressed, &mut counters.compressed_bytes)
         } else {
@@ -274,7 +271,7 @@ impl<T: Parts> Store<T> {
             delta.count_similar(length);
         }
         self.objects.set_packed(object, pack, base);
-        if base == ObjectId::NONE {
+        if !base.is_some() {
             self.enter_similar(object, sketch);
         }
         self.ledger.stored(content);
@@ -373,7 +370,7 @@ impl<T: Parts> Store<T> {
         }
     }
 
-    /// Reads the page that a write is to be a difference from, unless it is what was `read` already or
+    /// Reads the page that a write is to be a delta from, unless it is what was `read` already or
     /// nothing is to be read.
     pub fn fetch_base(
         &mut self,

@@ -22,7 +22,7 @@ impl<T: Parts> Store<T> {
     pub fn places(&self, object: ObjectId) -> [Option<Ppn>; 2] {
         let own = self.place(object);
         let base = match self.objects.packed(object) {
-            Some((_, base)) if base != ObjectId::NONE => self.place(base),
+            Some((_, base)) if base.is_some() => self.place(base),
             _ => None,
         };
         [base, own.filter(|_| own != base)]
@@ -209,7 +209,7 @@ impl<T: Parts> Store<T> {
         Ok(done)
     }
 
-    /// Notes the pages stored as differences that are not write-hot, and lets all counts begin anew; whether there
+    /// Notes the pages stored as deltas that are not write-hot, and lets all counts begin anew; whether there
     /// were any.
     pub fn note_cold_pages(&mut self) -> bool {
         let Some(delta) = &self.policies.delta else {
@@ -220,7 +220,7 @@ impl<T: Parts> Store<T> {
             .used()
             .flat_map(|(pack, _)| delta.packs.slots(pack));
         let is_cold = |slot: &&Slot| {
-            let live = slot.object != ObjectId::NONE && self.objects.get(slot.lpn) == slot.object;
+            let live = slot.object.is_some() && self.objects.get(slot.lpn) == slot.object;
             let is_delta = live && self.objects.is_delta(slot.object);
             is_delta && !delta.is_write_hot(slot.lpn) && self.is_to_merge(slot)
         };
@@ -232,7 +232,7 @@ impl<T: Parts> Store<T> {
         delta.heat.restart()
     }
 
-    /// The next page that the scan found cold and that is stored as a difference still, and its object.
+    /// The next page that the scan found cold and that is stored as a delta still, and its object.
     pub fn next_cold(&mut self) -> Option<(ObjectId, Lpn)> {
         let delta = self.policies.delta.as_mut()?;
         while let Some(&lpn) = delta.cold.front() {

@@ -1,7 +1,7 @@
 //! Collection of packed pages, and of bases (DeltaFTL, EuroSys 2012, section 3.6).
 //!
 //! Of a packed page each value that is needed is merged, if its page is read often or not written often any
-//! more, or else packed anew into a page that collection fills. A base that one difference alone needs is
+//! more, or else packed anew into a page that collection fills. A base that one delta alone needs is
 //! merged with it on the same conditions; otherwise it moves like any page.
 //!
 //! A merge of a packed value costs a page and frees its base elsewhere, so collection merges only while its
@@ -70,7 +70,7 @@ impl<T: Parts> Store<T> {
         };
         let slots = delta.borrow_slots(pack);
         for (i, &slot) in slots.iter().enumerate() {
-            if slot.object == ObjectId::NONE || !self.is_here(pack, slot.object) {
+            if !slot.object.is_some() || !self.is_here(pack, slot.object) {
                 continue;
             }
             let merges = self.is_to_merge(&slot);
@@ -93,12 +93,12 @@ impl<T: Parts> Store<T> {
         Ok(())
     }
 
-    /// Where bases are chosen by similarity most values are differences, and there are as many packed pages as there
+    /// Where bases are chosen by similarity most values are deltas, and there are as many packed pages as there
     /// may be while many of them are nearly empty: packs the values of such pages anew, rather than that those
     /// filled longest ago are materialized. Where packed pages have their units reserved, nothing is done.
     pub fn pack_densely(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<(), Failure<T>> {
         // One page is programmed before the values of the next have left it, and one is the host's. What is programmed
-        // may hold live differences that came into RAM long ago, and what is emptied none: it needs room of its own.
+        // may hold live deltas that came into RAM long ago, and what is emptied none: it needs room of its own.
         let has_room = |store: &Self, core: &CoreOf<T>, pack: PackId| {
             let fits = |d: &Delta<EncodedOf<T>>| {
                 d.packs.fits_into(Filler::Gc, pack) || d.packs.live() < store.most_packs(core, d)
@@ -167,7 +167,7 @@ impl<T: Parts> Store<T> {
                 .delta
                 .as_ref()
                 .is_some_and(|d| d.packs.at(pack) == from);
-            if stays && slot.object != ObjectId::NONE && self.is_here(pack, slot.object) {
+            if stays && slot.object.is_some() && self.is_here(pack, slot.object) {
                 let value = self.encoder.unpack(&page, i);
                 self.move_packed(core, pack, slot, value);
             }
@@ -182,7 +182,7 @@ impl<T: Parts> Store<T> {
     pub(crate) fn is_to_merge(&self, slot: &Slot) -> bool {
         let alone = || {
             let base = self.objects.packed(slot.object).map(|(_, base)| base);
-            let base = base.filter(|&base| base != ObjectId::NONE);
+            let base = base.filter(|base| base.is_some());
             base.is_some_and(|b| self.objects.sole_dependent(b) == Some(slot.object))
         };
         let delta = self.policies.delta.as_ref();

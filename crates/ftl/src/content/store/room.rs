@@ -19,7 +19,7 @@
 //! Where all exported pages may be live at once (`FtlOptions::thin` is off), 2 says: exported instead of stored.
 //! `check_room` recounts this.
 
-use flashlore_flash::{ObjectId, Time, When};
+use flashlore_flash::{Time, When};
 
 use super::Store;
 use crate::content::parts::{CoreOf, EncodedOf, Failure, Parts};
@@ -29,7 +29,7 @@ use crate::policies::delta::{Delta, Why};
 use crate::policies::history::Versions;
 
 impl<T: Parts> Store<T> {
-    /// Packed pages with live differences that there may be.
+    /// Packed pages with live deltas that there may be.
     pub fn most_packs(&self, core: &CoreOf<T>, delta: &Delta<EncodedOf<T>>) -> u32 {
         match core.options().thin {
             // One more page may be written.
@@ -39,7 +39,7 @@ impl<T: Parts> Store<T> {
     }
 
     /// Merges the oldest packed values until one more packed page may be programmed, and until no more
-    /// bases are kept for differences alone than may be.
+    /// bases are kept for deltas alone than may be.
     pub fn limit_packs(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<(), Failure<T>> {
         let beyond = |store: &Self, core: &CoreOf<T>| {
             let too_many = |d: &Delta<EncodedOf<T>>| {
@@ -57,7 +57,7 @@ impl<T: Parts> Store<T> {
         Ok(())
     }
 
-    /// Makes the live differences of the packed page whole that was filled longest ago; whether there was one.
+    /// Makes the live deltas of the packed page whole that was filled longest ago; whether there was one.
     fn merge_oldest(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<bool, Failure<T>> {
         let Some(delta) = &mut self.policies.delta else {
             return Ok(false);
@@ -72,7 +72,7 @@ impl<T: Parts> Store<T> {
         let mut merged = Ok(true);
         for &Slot { object, lpn, .. } in &slots {
             // What one merge does to the objects of others may have changed this one.
-            let live = object != ObjectId::NONE && self.objects.references(object) > 0;
+            let live = object.is_some() && self.objects.references(object) > 0;
             let here = live && self.objects.pack_of_delta(object) == Some(pack);
             if here && let Err(error) = self.merge(core, When::now(at), object, lpn, Why::Room) {
                 merged = Err(error);

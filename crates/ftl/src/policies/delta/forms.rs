@@ -7,8 +7,8 @@ use super::similar::Base;
 
 /// The forms that a write can take in fewer bytes than a page.
 pub(crate) struct Forms<V> {
-    /// As a difference: from what, its length, and it.
-    pub difference: Option<(Base, u16, V)>,
+    /// As a delta: from what, its length, and it.
+    pub delta: Option<(Base, u16, V)>,
     /// By itself.
     pub alone: Option<(u16, V)>,
     /// What it resembles others by, if it was sketched.
@@ -18,7 +18,7 @@ pub(crate) struct Forms<V> {
 /// A write in fewer bytes than a page.
 pub(crate) struct Encoding<V> {
     pub length: u16,
-    /// What it is a difference from, or [`ObjectId::NONE`].
+    /// What it is a delta from, or [`ObjectId::NONE`].
     pub base: ObjectId,
     /// Whether that resembles it, and is not its page's own.
     pub similar: bool,

@@ -1,4 +1,4 @@
-//! Values in fewer bytes than a page (DeltaFTL, EuroSys 2012): updates as differences from the page they
+//! Values in fewer bytes than a page (DeltaFTL, EuroSys 2012): updates as deltas from the page they
 //! replace, any value compressed by itself, and several of either in one flash page.
 //!
 //! * [`packs`] — packed pages and their directories
@@ -34,14 +34,14 @@ pub const NEVER: u8 = 16;
 /// What is encoded, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeltaOptions {
-    /// Whether updates are stored as differences.
+    /// Whether updates are stored as deltas.
     pub deltas: bool,
     /// Whether values are compressed by themselves.
     pub compress: bool,
-    /// Writes since the last scan from which on a page is write-hot: a difference is stored for such a
+    /// Writes since the last scan from which on a page is write-hot: a delta is stored for such a
     /// page alone. [`NEVER`] for no page.
     pub hot_writes: u8,
-    /// Reads from which on it is read-hot: no difference is stored for it.
+    /// Reads from which on it is read-hot: no delta is stored for it.
     pub hot_reads: u8,
     /// The longest encoded value that is stored, in bytes.
     pub most_bytes: u16,
@@ -49,9 +49,9 @@ pub struct DeltaOptions {
     pub viability: ViabilityOptions,
     /// How many pages' counts are kept.
     pub heat: HeatOptions,
-    /// What a byte that a difference alone keeps alive costs, in thousandths of a byte programmed.
+    /// What a byte that a delta alone keeps alive costs, in thousandths of a byte programmed.
     pub lambda: u32,
-    /// The most bases that differences alone may keep alive; beyond it the oldest are merged.
+    /// The most bases that deltas alone may keep alive; beyond it the oldest are merged.
     pub most_pinned: u32,
     /// Where bases are looked for when a page has none of its own; `None` for nowhere.
     pub similar: Option<SimilarOptions>,
@@ -64,7 +64,7 @@ pub struct DeltaCounters {
     pub candidates: u64,
     /// Of them, those not encoded in baseline mode.
     pub bypassed: u64,
-    /// Writes stored as differences.
+    /// Writes stored as deltas.
     pub deltas: u64,
     /// Their bytes, without directory entries.
     pub delta_bytes: u64,
@@ -191,13 +191,13 @@ impl<V: Clone> Delta<V> {
         self.heat.reads(lpn) >= self.options.hot_reads
     }
 
-    /// Whether a page may be stored as a difference, if there is anything to differ from.
+    /// Whether a page may be stored as a delta, if there is anything to differ from.
     pub(crate) fn may_differ(&self, lpn: Lpn) -> bool {
         self.options.deltas && self.most_packs > 0 && !self.is_read_hot(lpn)
     }
 
-    /// Whether a difference is to be materialized when collection meets it. `alone` says that it alone keeps its
-    /// base: where bases are chosen by similarity, a page that is not written often has a difference all the same,
+    /// Whether a delta is to be materialized when collection meets it. `alone` says that it alone keeps its
+    /// base: where bases are chosen by similarity, a page that is not written often has a delta all the same,
     /// and making it whole gains nothing unless the base goes with it.
     pub(crate) fn is_to_merge(&self, lpn: Lpn, alone: impl FnOnce() -> bool) -> bool {
         let is_cold = || !self.is_write_hot(lpn) && (self.similar.is_none() || alone());
@@ -254,7 +254,7 @@ impl<C: Content, V: Clone> Policy<C> for Delta<V> {
     fn check(&self, objects: &Objects<C>, alive: &[ObjectId]) -> Result<(), String> {
         let is_live = |o: ObjectId| objects.references(o) > 0 && objects.is_delta(o);
         self.packs
-            .check(|object| object != ObjectId::NONE && is_live(object))?;
+            .check(|object| object.is_some() && is_live(object))?;
         if let Some(similar) = &self.similar {
             let is_base = |o: ObjectId| objects.is_alive(o) && !objects.is_delta(o);
             similar.index.check(is_base)?;
@@ -277,7 +277,7 @@ impl<C: Content, V: Clone> Policy<C> for Delta<V> {
         }
         let slots = self.packs.used();
         let slots = slots.flat_map(|(pack, _)| self.packs.slots(pack));
-        let named = slots.filter(|slot| slot.object != ObjectId::NONE).count();
+        let named = slots.filter(|slot| slot.object.is_some()).count();
         match named == self.packed as usize {
             true => Ok(()),
             false => Err(format!(

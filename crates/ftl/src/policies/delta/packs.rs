@@ -5,7 +5,7 @@
 //! pages. There are two that are being filled: one takes what the host writes, the other what
 //! collection packs anew.
 //!
-//! A slot is *named* while its object is alive and packed here. It is *live* while that is a difference and
+//! A slot is *named* while its object is alive and packed here. It is *live* while that is a delta and
 //! a logical page refers to it: what such a page would take more if it were whole is what packed pages must
 //! leave room for. A slot may be named for an old version only.
 //!
@@ -159,7 +159,7 @@ impl<E: Clone> Default for Packs<E> {
 
 impl<E: Clone> Packs<E> {
     /// Packed pages under their numbers, some of which may be free; `is_live` says whether a logical page refers
-    /// to an object and that is a difference.
+    /// to an object and that is a delta.
     pub fn restore(found: Vec<Option<RestoredPack>>, is_live: impl Fn(ObjectId) -> bool) -> Self {
         let mut packs = Packs::default();
         for restored in found {
@@ -172,7 +172,7 @@ impl<E: Clone> Packs<E> {
                 packs.free = pack;
                 continue;
             };
-            let named = slots.iter().filter(|slot| slot.object != ObjectId::NONE);
+            let named = slots.iter().filter(|slot| slot.object.is_some());
             let live = named.clone().filter(|slot| is_live(slot.object)).count();
             packs.packs.push(Pack {
                 location,
@@ -247,7 +247,7 @@ impl<E: Clone> Packs<E> {
         self.on_flash
     }
 
-    /// Those of them with differences that logical pages need.
+    /// Those of them with deltas that logical pages need.
     pub fn live(&self) -> u32 {
         self.live
     }
@@ -333,7 +333,7 @@ impl<E: Clone> Packs<E> {
         }
     }
 
-    /// A logical page refers to a difference packed here, to which none did.
+    /// A logical page refers to a delta packed here, to which none did.
     pub fn gain_live(&mut self, pack: PackId) {
         let record = &mut self.packs[pack.index()];
         record.live_slots += 1;
@@ -346,7 +346,7 @@ impl<E: Clone> Packs<E> {
         }
     }
 
-    /// No logical page refers any more to a difference packed here.
+    /// No logical page refers any more to a delta packed here.
     pub fn lose_live(&mut self, pack: PackId) {
         let record = &mut self.packs[pack.index()];
         record.live_slots -= 1;
@@ -501,7 +501,7 @@ impl<E: Clone> Packs<E> {
     }
 
     /// Recounts bytes and pages; `is_live` says whether a logical page refers to an object,
-    /// and that is a difference.
+    /// and that is a delta.
     ///
     /// # Errors
     /// A sentence that says what does not hold.
@@ -509,7 +509,7 @@ impl<E: Clone> Packs<E> {
         let (mut on_flash, mut live) = (0, 0);
         for (pack, filled) in self.used() {
             let record = &self.packs[pack.index()];
-            let named = record.slots.iter().filter(|s| s.object != ObjectId::NONE);
+            let named = record.slots.iter().filter(|s| s.object.is_some());
             let bytes: u16 = named.clone().map(Slot::bytes).sum();
             let written: u16 = record.slots.iter().map(Slot::bytes).sum();
             let noted = (record.named_bytes, record.written_bytes);

@@ -1,9 +1,9 @@
-//! Bases chosen by similarity: a write whose page has no base of its own becomes a difference from a page that
+//! Bases chosen by similarity: a write whose page has no base of its own becomes a delta from a page that
 //! resembles it, wherever that is (I-CASH, HPCA 2011, inside the SSD).
 //!
 //! A write that is to be encoded and has no base of its own is sketched and asks the signature index, which
 //! names objects that are whole or compressed by themselves, so that a base needs none. What was sketched and is
-//! stored in either form enters the index, and leaves it when it dies. An object with as many differences as
+//! stored in either form enters the index, and leaves it when it dies. An object with as many deltas as
 //! `sharers` is not offered any more.
 //!
 //! What was chosen for a write is read before its commit, and the index goes on changing meanwhile: a choice
@@ -19,7 +19,7 @@ use super::Delta;
 pub struct SimilarOptions {
     /// The most entries of the signature index.
     pub entries: u32,
-    /// Differences from one base from which on it is not offered.
+    /// Deltas from one base from which on it is not offered.
     pub sharers: u32,
 }
 
@@ -30,7 +30,7 @@ pub struct SimilarCounters {
     pub asked: u64,
     /// Those of them for which a base was found.
     pub found: u64,
-    /// Those stored as the difference from it.
+    /// Those stored as the delta from it.
     pub taken: u64,
     /// Their bytes, without directory entries.
     pub taken_bytes: u64,
@@ -60,10 +60,10 @@ impl Similar {
     }
 }
 
-/// Where a write may take its difference from.
+/// Where a write may take its delta from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Base {
-    /// From what its page holds, or is a difference from.
+    /// From what its page holds, or is a delta from.
     Own(ObjectId),
     /// From what resembles it.
     Similar(ObjectId),
@@ -78,14 +78,14 @@ impl Base {
 }
 
 impl<V> Delta<V> {
-    /// Bases are looked for from now on, where there are differences; nothing is known yet.
+    /// Bases are looked for from now on, where there are deltas; nothing is known yet.
     pub(crate) fn find_similar_bases(&mut self, options: SimilarOptions, most_objects: u32) {
         if self.options.deltas {
             self.similar = Some(Box::new(Similar::new(options, most_objects)));
         }
     }
 
-    /// A write is stored as the difference, so long, from a base that resembles it.
+    /// A write is stored as the delta, so long, from a base that resembles it.
     pub(crate) fn count_similar(&mut self, length: u16) {
         if let Some(similar) = &mut self.similar {
             similar.counters.taken += 1;

@@ -2,8 +2,8 @@
 //!
 //! A change of the map records what the page referred to before, and that object's live reference becomes a
 //! *kept* one. Nothing else knows of history: an object that is kept is valid, is moved by collection like
-//! any other, is found by the fingerprint index, and keeps its base. So a version may be whole, a difference
-//! or shared, and the newer version of a page may be a difference from the older one.
+//! any other, is found by the fingerprint index, and keeps its base. So a version may be whole, a delta
+//! or shared, and the newer version of a page may be a delta from the older one.
 //!
 //! The window shrinks under pressure only: when the units in use leave no room for a write, or when the
 //! history has as many entries as it may. Then what a schedule does not want any more goes; then the oldest

@@ -2,7 +2,7 @@
 
 const STATES = [
   ["references", "references", "f-whole"],
-  ["associates", "differences from them", "f-difference"],
+  ["associates", "deltas from them", "f-delta"],
   ["independents", "others", "f-now"],
 ];
 
@@ -26,7 +26,7 @@ function machines() {
 function blocks() {
   const kinds = new Bar("Virtual blocks", STATES.map(([, name, look]) => ({ name, look })), whole);
   const gauges = [
-    [new Gauge("RAM for differences", bytes), "array_delta_ram_bytes", "array_delta_ram_bytes_limit"],
+    [new Gauge("RAM for deltas", bytes), "array_delta_ram_bytes", "array_delta_ram_bytes_limit"],
     [new Gauge("Data blocks on the fast medium", bytes), "array_fast_bytes", "array_fast_bytes_limit"],
   ];
   const log = new Gauge("Log in use", bytes);
@@ -40,7 +40,7 @@ function blocks() {
     }),
     new Chart(
       [
-        valueOf("RAM for differences", "f-difference", "array_delta_ram_bytes"),
+        valueOf("RAM for deltas", "f-delta", "array_delta_ram_bytes"),
         valueOf("Fast medium", "f-whole", "array_fast_bytes"),
       ],
       { title: "In use", format: bytes, ticks: powersTo, least: 4096 },
@@ -57,7 +57,7 @@ function blocks() {
     away.show(reading.get("array_away_blocks"), most);
   };
   const meaning = words(
-    "A block that resembles a reference is kept as the difference from it, in RAM and in the log on the slow medium. ",
+    "A block that resembles a reference is kept as a delta from it, in RAM and in the log on the slow medium. ",
     "References lie on the fast medium.",
   );
   const all = element("div", { class: "panels" }, ...gauges.map(([gauge]) => gauge.figure), log.figure, away.figure);

@@ -85,7 +85,7 @@ function tilesFor(reading) {
         (now) => `${bytes(now.get("array_fast_bytes"))} in use`,
       ],
       [
-        "RAM for differences",
+        "RAM for deltas",
         (now) => percent(share(now.get("array_delta_ram_bytes"), now.get("array_delta_ram_bytes_limit"))),
         (now) => `${bytes(now.get("array_delta_ram_bytes"))} in use`,
       ],

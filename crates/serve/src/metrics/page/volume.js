@@ -4,12 +4,12 @@
 
 const SAVERS = [
   ["dedup", "saved by sharing equal pages", "s-dedup"],
-  ["delta", "saved by differences", "s-delta"],
+  ["delta", "saved by deltas", "s-delta"],
   ["compression", "saved by compression", "s-compression"],
 ];
 const FORMS = [
   ["whole", "whole pages", "f-whole"],
-  ["difference", "differences", "f-difference"],
+  ["delta", "deltas", "f-delta"],
   ["compressed", "compressed pages", "f-compressed"],
 ];
 const saved = (reading) => SAVERS.reduce((sum, [by]) => sum + (reading.get("saved_bytes", ["by", by]) ?? 0), 0);
@@ -70,7 +70,7 @@ function content() {
     ),
     new Chart(
       [
-        rateOf("As differences", "f-difference", "encoded_writes_total", ["as", "difference"], true),
+        rateOf("As deltas", "f-delta", "encoded_writes_total", ["as", "delta"], true),
         rateOf("Compressed", "f-compressed", "encoded_writes_total", ["as", "compressed"], true),
       ],
       { title: "Pages written encoded", format: aSecond, stacked: true, least: 4 },

@@ -85,7 +85,7 @@ pub(super) enum Fetched {
     Old,
     /// The candidate: the commit is next, if it is the candidate still.
     Candidate(Candidate<PageTag>),
-    /// What a write is to be a difference from: encoding is next.
+    /// What a write is to be a delta from: encoding is next.
     Base(Candidate<PageTag>),
     /// A page that the host reads, whole.
     Whole,

@@ -1,7 +1,7 @@
 //! Values in fewer bytes than a page: what a write to be encoded, and the read of an encoded page, wait for.
 //!
 //! * **The codec** is a server that encodes or decodes one page at a time, in order of readiness.
-//! * **A write** is sketched, where bases are found by that, reads the page that it is to be a difference from, and
+//! * **A write** is sketched, where bases are found by that, reads the page that it is to be a delta from, and
 //!   is encoded. At its commit the base
 //!   may be another one; then that is read and the write is encoded anew.
 //! * **A read** of an encoded page reads up to two flash pages, waits for both, and is decoded. If it made

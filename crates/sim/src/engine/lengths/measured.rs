@@ -46,7 +46,7 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// Bytes of a value as its difference from another, at most those of a page; nothing if the bytes of
+    /// Bytes of a value as its delta from another, at most those of a page; nothing if the bytes of
     /// either are unknown.
     pub fn delta(&mut self, base: PageTag, new: PageTag) -> Option<u16> {
         let key = (base.0, new.0);

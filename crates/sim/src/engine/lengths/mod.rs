@@ -3,7 +3,7 @@
 //! | module | where lengths come from |
 //! |---|---|
 //! | [`flashlore_content::delta::drawn`] | a distribution: `codec.ratio = "drawn"` |
-//! | [`rated`] | the trace, for differences: `"trace"` |
+//! | [`rated`] | the trace, for deltas: `"trace"` |
 //! | [`measured`] | the codecs of [`flashlore_delta`], on the bytes of the values: `"codec"` |
 
 pub mod measured;
@@ -19,7 +19,7 @@ pub use rated::Rated;
 pub enum Lengths<'a> {
     /// They are drawn.
     Drawn(Drawn),
-    /// Those of differences are the trace's.
+    /// Those of deltas are the trace's.
     Rated(Rated),
     /// They are those of encoded bytes.
     Measured(Box<Measured<'a>>),

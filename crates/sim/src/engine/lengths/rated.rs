@@ -1,4 +1,4 @@
-//! Lengths of differences as the trace has them, in the R_c of each page write.
+//! Lengths of deltas as the trace has them, in the R_c of each page write.
 //!
 //! R_c belongs to a write and not to its value, so it is told before each write. What is compressed by
 //! itself has no R_c: its length is drawn.
@@ -29,7 +29,7 @@ impl Rated {
         self.ratio = ratio;
     }
 
-    /// Bytes of its difference, whatever from: the nearest number to R_c of a page, at least 1.
+    /// Bytes of its delta, whatever from: the nearest number to R_c of a page, at least 1.
     pub fn delta(&self) -> u16 {
         bytes_of(self.ratio)
     }

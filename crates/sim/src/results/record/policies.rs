@@ -1,4 +1,4 @@
-//! What the policies of a system did with content: deduplication, differences, compression, old versions. All zeros
+//! What the policies of a system did with content: deduplication, deltas, compression, old versions. All zeros
 //! where a system has none.
 
 use flashlore_ftl::policies::history::RewindCost;
@@ -71,7 +71,7 @@ impl From<RewindCost> for Rewind {
     }
 }
 
-/// Updates stored as differences, and what they share with values compressed by themselves: packed pages.
+/// Updates stored as deltas, and what they share with values compressed by themselves: packed pages.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delta {
@@ -79,7 +79,7 @@ pub struct Delta {
     pub candidates: u64,
     /// Of them, those stored whole because encoding did not pay at the time.
     pub bypassed: u64,
-    /// Writes stored as differences.
+    /// Writes stored as deltas.
     pub encoded: u64,
     /// Mean size of these as a share of a page (R_c).
     pub mean_rc: Option<f64>,
@@ -99,11 +99,11 @@ pub struct Delta {
     pub values_end: u64,
     /// Packed units in use at the end.
     pub packs_end: u64,
-    /// Bytes of bases that differences alone kept alive at the end.
+    /// Bytes of bases that deltas alone kept alive at the end.
     pub pinned_bytes: u64,
 }
 
-/// Differences from pages that were found by similarity.
+/// Deltas from pages that were found by similarity.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Similar {
@@ -111,7 +111,7 @@ pub struct Similar {
     pub asked: u64,
     /// Of them, those for which a page was found.
     pub found: u64,
-    /// Of them, those stored as the difference from it.
+    /// Of them, those stored as the delta from it.
     pub taken: u64,
     /// Mean size of these as a share of a page (R_c).
     pub mean_rc: Option<f64>,

@@ -1,4 +1,4 @@
-//! The map partly in RAM under differences, compression, deduplication and old versions: fused entries
+//! The map partly in RAM under deltas, compression, deduplication and old versions: fused entries
 //! against a naive model; what lies elsewhere has changed its entry; counts are those of cached entries.
 
 use crate::common;
@@ -72,7 +72,7 @@ fn policies(on: On) -> Policies<Lengths> {
             window: 100,
             probe: 10,
         },
-        ..policies::DIFFERENCES
+        ..policies::DELTAS
     };
     Policies {
         dedup: DedupOptions {
@@ -125,7 +125,7 @@ fn parts<K: MapCache<Page>>(ftl: &Ftl<K>, lpn: Lpn) -> Parts {
     };
     let known = |ppn: Ppn, flag| ppn.is_some().then_some((ppn, flag));
     match ftl.objects().packed(object) {
-        Some((_, base)) if base != ObjectId::NONE => {
+        Some((_, base)) if base.is_some() => {
             [known(place(base), true), known(place(object), false)]
         }
         _ => [known(place(object), false), None],
@@ -373,7 +373,7 @@ fn large(entries: u32) -> Device {
     }
 }
 
-const DIFFERENCES: On = On {
+const DELTAS: On = On {
     dedup: false,
     compress: false,
     history: false,
@@ -381,7 +381,7 @@ const DIFFERENCES: On = On {
     hot_reads: 3,
 };
 
-/// Without collection nothing is reported but what has changed: a base that moved once, a difference when
+/// Without collection nothing is reported but what has changed: a base that moved once, a delta when
 /// it is programmed and not before.
 #[test]
 fn nothing_is_reported_but_what_changed() {
@@ -390,8 +390,7 @@ fn nothing_is_reported_but_what_changed() {
     let notes = map_cache.notes.clone();
     let (medium, options) = (medium(&drawn.geometry), drawn.options);
     let mut ftl =
-        ContentFtl::with_policies(medium, options, policies(DIFFERENCES), NoCensus, map_cache)
-            .unwrap();
+        ContentFtl::with_policies(medium, options, policies(DELTAS), NoCensus, map_cache).unwrap();
     let mut seen = Seen::new(1200, notes);
     let mut random = Random::new(9);
     let (mut merged, mut total) = (0, 0);
@@ -409,7 +408,7 @@ fn nothing_is_reported_but_what_changed() {
         let changed = seen.look(&ftl).unwrap();
         let mut reported = std::mem::take(&mut seen.notes.borrow_mut().changed);
         if parts(&ftl, Lpn(lpn))[1].is_none() {
-            // Its older difference got a place and was replaced in the same step.
+            // Its older delta got a place and was replaced in the same step.
             reported.remove(&(u64::from(lpn), 1));
         }
         assert_eq!(changed, reported.len(), "step {number}: {reported:?}");
@@ -425,12 +424,12 @@ fn nothing_is_reported_but_what_changed() {
 #[test]
 fn a_cache_of_everything_costs_nothing() {
     for on in [
-        DIFFERENCES,
+        DELTAS,
         On {
             compress: true,
             history: true,
             dedup: true,
-            ..DIFFERENCES
+            ..DELTAS
         },
     ] {
         let geometry = Geometry::single_plane(60, 64, 4096).unwrap();
@@ -480,17 +479,17 @@ fn a_cache_of_everything_costs_nothing() {
     }
 }
 
-/// The read of a difference whose entry is not in RAM reads a page of either table, then base and difference;
+/// The read of a delta whose entry is not in RAM reads a page of either table, then base and delta;
 /// that of a whole page reads one table.
 #[test]
-fn a_difference_is_found_through_both_tables() {
+fn a_delta_is_found_through_both_tables() {
     let drawn = large(1);
     let map_cache = CachedMap::new(1200, drawn.cache, Page::Packed(Vec::new()));
     let medium = medium(&drawn.geometry);
     let on = On {
         hot_writes: 0,
         hot_reads: 16,
-        ..DIFFERENCES
+        ..DELTAS
     };
     let mut ftl =
         ContentFtl::with_policies(medium, drawn.options, policies(on), NoCensus, map_cache)
@@ -538,7 +537,7 @@ fn journals_are_programmed_page_by_page_and_folded_when_they_are_full() {
     // Never write-hot: every write changes the first table alone.
     let on = On {
         hot_writes: 16,
-        ..DIFFERENCES
+        ..DELTAS
     };
     let mut ftl =
         ContentFtl::with_policies(medium, options, policies(on), NoCensus, map_cache).unwrap();
@@ -609,7 +608,7 @@ fn a_write_that_asks_twice_for_its_base_uses_its_entry_once() {
     let on = On {
         compress: true,
         hot_writes: 0,
-        ..DIFFERENCES
+        ..DELTAS
     };
     let (medium, options) = (medium(&drawn.geometry), drawn.options);
     let mut ftl =
@@ -655,7 +654,7 @@ fn a_write_that_asks_twice_for_its_base_uses_its_entry_once() {
 
 /// A cold block of packed pages is moved as it is: the second table says where they lie now.
 #[test]
-fn differences_that_wear_levelling_moves_change_their_entries() {
+fn deltas_that_wear_levelling_moves_change_their_entries() {
     let mut drawn = large(40);
     drawn.geometry = Geometry::single_plane(60, 16, 4096).unwrap();
     drawn.options = FtlOptions::new(300);
@@ -665,7 +664,7 @@ fn differences_that_wear_levelling_moves_change_their_entries() {
     let on = On {
         hot_writes: 0,
         hot_reads: 16,
-        ..DIFFERENCES
+        ..DELTAS
     };
     let (medium, options) = (medium(&drawn.geometry), drawn.options);
     let mut ftl =

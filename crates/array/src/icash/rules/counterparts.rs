@@ -4,7 +4,7 @@ use super::{BLOCKS, BlockState, element, options, page};
 use crate::element::Element;
 
 #[test]
-fn a_block_that_is_written_first_joins_its_twin_if_they_are_alike() {
+fn a_block_that_is_written_first_joins_its_counterpart_if_they_are_alike() {
     let mut element = element(options());
     element.write_page(7, page(1, [1; 8]));
     // Another address, though alike.
@@ -22,7 +22,7 @@ fn a_block_that_is_written_first_joins_its_twin_if_they_are_alike() {
 }
 
 #[test]
-fn a_block_that_is_read_first_joins_its_twin() {
+fn a_block_that_is_read_first_joins_its_counterpart() {
     let mut element = element(options());
     element.write_page(BLOCKS + 7, page(1, [1; 8]));
     element.send_home(BLOCKS + 7);
@@ -37,7 +37,7 @@ fn a_block_that_is_read_first_joins_its_twin() {
 }
 
 #[test]
-fn of_two_twins_the_one_that_is_more_alike_is_joined() {
+fn of_two_counterparts_the_one_that_is_more_alike_is_joined() {
     for (near, far) in [(0, BLOCKS), (BLOCKS, 0)] {
         let mut element = element(options());
         element.write_page(far + 7, page(1, [2, 2, 2, 1, 1, 1, 1, 1]));
@@ -64,9 +64,9 @@ fn of_two_twins_the_one_that_is_more_alike_is_joined() {
     );
 }
 
-/// There is one level of references: the twin of an associate joins the associate's reference.
+/// There is one level of references: the counterpart of an associate joins the associate's reference.
 #[test]
-fn the_twin_of_an_associate_joins_its_reference() {
+fn the_counterpart_of_an_associate_joins_its_reference() {
     let mut element = element(options());
     element.write_page(7, page(1, [1; 8]));
     element.write_page(8, page(1, [1; 8]));

@@ -25,7 +25,7 @@ use flashlore_volume::{
 };
 use support::{Draw, POLICIES, Shape, page};
 
-/// What a unit of the twin holds.
+/// What a unit of the simulated holds.
 #[derive(Debug, Clone)]
 enum Unit {
     Page(Arc<PageBytes>),
@@ -87,9 +87,9 @@ impl Encoder<Digest, Unit> for Bytes {
 
 /// A device that might fail, so that victims are read before they are emptied, and never does.
 type Device = Faulty<MemoryFlash<Unit>>;
-type Twin = ContentFtl<Digest, Device, NoCensus, Resident, Bytes, Past>;
+type Simulated = ContentFtl<Digest, Device, NoCensus, Resident, Bytes, Past>;
 
-fn twin(id: &Identity) -> Twin {
+fn simulated(id: &Identity) -> Simulated {
     let flash = Faulty::new(MemoryFlash::new(geometry(id).unwrap()), Odds::default(), 0);
     let policies = Policies {
         dedup: dedup_options(id),
@@ -97,15 +97,15 @@ fn twin(id: &Identity) -> Twin {
         versions: versions_options(id),
         encoder: Bytes(flashlore_delta::Encoder::new()),
     };
-    let mut twin =
+    let mut simulated =
         ContentFtl::with_policies(flash, ftl_options(id), policies, NoCensus, Resident).unwrap();
     // A volume has no past before it was made.
-    twin.advance_window(id.created);
-    twin.begin_history();
-    twin
+    simulated.advance_window(id.created);
+    simulated.begin_history();
+    simulated
 }
 
-/// Why something was refused; the volume and its twin have different words for it.
+/// Why something was refused; the volume and its simulated have different words for it.
 #[derive(Debug, PartialEq, Eq)]
 enum Refusal {
     Space,
@@ -120,7 +120,7 @@ fn of_volume<T>(result: Result<T, VolumeError>) -> Result<T, Refusal> {
     })
 }
 
-fn of_twin<T, E: std::error::Error>(result: Result<T, FtlError<E>>) -> Result<T, Refusal> {
+fn of_simulated<T, E: std::error::Error>(result: Result<T, FtlError<E>>) -> Result<T, Refusal> {
     result.map_err(|error| match error {
         FtlError::Full { .. } | FtlError::Protected { .. } => Refusal::Space,
         FtlError::ProtectedEntries { .. } => Refusal::History,
@@ -184,7 +184,7 @@ fn alike(value: u32) -> PageBytes {
 
 struct Pair {
     volume: Volume,
-    twin: Twin,
+    simulated: Simulated,
     key: VolumeKey,
     now: u64,
     /// Instants at which something was changed.
@@ -209,7 +209,7 @@ impl Pair {
         create(&medium, id).unwrap();
         Pair {
             volume: Volume::open(medium).unwrap().0,
-            twin: twin(id),
+            simulated: simulated(id),
             key: id.key,
             now: 1_000_000,
             instants: Vec::new(),
@@ -218,36 +218,36 @@ impl Pair {
         }
     }
 
-    /// A change begins in the twin as it does in a volume.
+    /// A change begins in the simulated as it does in a volume.
     fn begin(&mut self) -> Result<(), Refusal> {
-        self.twin.set_instant(self.now);
-        self.twin.limit_history();
-        match self.twin.versions() {
+        self.simulated.set_instant(self.now);
+        self.simulated.limit_history();
+        match self.simulated.versions() {
             Some(versions) if versions.history.is_full() => Err(Refusal::History),
             _ => Ok(()),
         }
     }
 
-    fn write_twin(&mut self, lpn: Lpn, bytes: &PageBytes) -> Result<(), Refusal> {
+    fn write_simulated(&mut self, lpn: Lpn, bytes: &PageBytes) -> Result<(), Refusal> {
         self.begin()?;
-        of_twin(self.twin.keep_pace())?;
-        let gives_way = self.twin.versions().is_some() || self.twin.delta().is_some();
+        of_simulated(self.simulated.keep_pace())?;
+        let gives_way = self.simulated.versions().is_some() || self.simulated.delta().is_some();
         let stored = match gives_way {
-            true => self.twin.referenced_objects(),
-            false => self.twin.objects().live(),
+            true => self.simulated.referenced_objects(),
+            false => self.simulated.objects().live(),
         };
         let write = Write {
             lpn,
             content: self.key.digest(bytes),
             page: Unit::Page(Arc::new(*bytes)),
-            encode: self.twin.begin_write(lpn),
+            encode: self.simulated.begin_write(lpn),
             unhashed: None,
-            may_grow: u64::from(stored) < self.twin.core().most_live(),
+            may_grow: u64::from(stored) < self.simulated.core().most_live(),
         };
         let done = self
-            .twin
+            .simulated
             .commit(When::now(0), write, ContentFtl::is_same, Tag::NONE);
-        of_twin(done).map(drop)
+        of_simulated(done).map(drop)
     }
 
     /// Does an operation on both; whether it was refused, which is the same for both.
@@ -258,30 +258,33 @@ impl Pair {
             Op::Write { lpn, value } => {
                 let bytes = alike(value);
                 let here = of_volume(self.volume.write(now, lpn, &bytes));
-                (here, self.write_twin(lpn, &bytes))
+                (here, self.write_simulated(lpn, &bytes))
             }
             Op::Trim { lpn } => {
                 let here = of_volume(self.volume.trim(now, lpn));
-                let there = self.begin().and_then(|()| of_twin(self.twin.trim(lpn)));
+                let there = self
+                    .begin()
+                    .and_then(|()| of_simulated(self.simulated.trim(lpn)));
                 (here, there)
             }
             Op::Flush => {
-                let there = of_twin(self.twin.reclaim_empty(0));
-                let there = there.and_then(|()| of_twin(self.twin.core_mut().barrier(0)));
+                let there = of_simulated(self.simulated.reclaim_empty(0));
+                let there = there.and_then(|()| of_simulated(self.simulated.core_mut().barrier(0)));
                 (of_volume(self.volume.flush()), there)
             }
             Op::Checkpoint => {
-                let there = of_twin(self.twin.program_packs());
-                let there = there.and_then(|()| of_twin(self.twin.core_mut().flush_all(0)));
+                let there = of_simulated(self.simulated.program_packs());
+                let there =
+                    there.and_then(|()| of_simulated(self.simulated.core_mut().flush_all(0)));
                 (of_volume(self.volume.checkpoint()), there)
             }
             Op::Collect => {
                 let here = of_volume(self.volume.collect_step());
-                let there = of_twin(self.twin.collect_step());
+                let there = of_simulated(self.simulated.collect_step());
                 assert_eq!(here, there, "{}", self.name);
                 (Ok(()), Ok(()))
             }
-            Op::Snapshot => match self.twin.versions().is_some() {
+            Op::Snapshot => match self.simulated.versions().is_some() {
                 true => self.snapshot(),
                 false => return,
             },
@@ -299,7 +302,7 @@ impl Pair {
         let here = of_volume(self.volume.snapshot(self.now)).map(drop);
         let there = self.begin();
         if there.is_ok() {
-            self.twin.snapshot(self.now).unwrap();
+            self.simulated.snapshot(self.now).unwrap();
             self.tally.snapshots += 1;
         }
         (here, there)
@@ -314,8 +317,8 @@ impl Pair {
             return;
         };
         assert!(self.volume.delete_snapshot(self.now, instant).unwrap());
-        self.twin.set_instant(self.now);
-        assert!(self.twin.delete_snapshot(instant));
+        self.simulated.set_instant(self.now);
+        assert!(self.simulated.delete_snapshot(instant));
     }
 
     fn rewind_to(&mut self, pick: u32) {
@@ -331,18 +334,18 @@ impl Pair {
         let Ok(changed) = of_volume(self.volume.rewind_to(self.now, instant)) else {
             return;
         };
-        self.twin.guard_instant(Some(instant));
+        self.simulated.guard_instant(Some(instant));
         self.begin().unwrap();
-        self.twin.guard_instant(None);
-        let there = self.twin.rewind_to(instant).unwrap();
+        self.simulated.guard_instant(None);
+        let there = self.simulated.rewind_to(instant).unwrap();
         assert_eq!(changed, there, "{}: return to {instant}", self.name);
         self.tally.returns += 1;
         self.tally.changed += changed;
     }
 
     fn location(&self, lpn: Lpn) -> Option<Ppn> {
-        let object = self.twin.objects().object_of(lpn)?;
-        let [base, own] = self.twin.places(object);
+        let object = self.simulated.objects().object_of(lpn)?;
+        let [base, own] = self.simulated.places(object);
         own.or(base)
     }
 
@@ -353,12 +356,26 @@ impl Pair {
             assert_eq!(here, there, "{name}, step {at}: place of page {lpn}");
         }
         let counters = self.volume.counters();
-        assert_eq!(counters, self.twin.core().counters(), "{name}, step {at}");
+        assert_eq!(
+            counters,
+            self.simulated.core().counters(),
+            "{name}, step {at}"
+        );
         let dedup = self.volume.dedup_counters();
-        assert_eq!(dedup, Some(self.twin.dedup_counters()), "{name}, step {at}");
+        assert_eq!(
+            dedup,
+            Some(self.simulated.dedup_counters()),
+            "{name}, step {at}"
+        );
         let encoding = self.volume.encoding_counters();
-        assert_eq!(encoding, self.twin.delta_counters(), "{name}, step {at}");
-        if let (Ok(status), Some(versions)) = (self.volume.history_status(), self.twin.versions()) {
+        assert_eq!(
+            encoding,
+            self.simulated.delta_counters(),
+            "{name}, step {at}"
+        );
+        if let (Ok(status), Some(versions)) =
+            (self.volume.history_status(), self.simulated.versions())
+        {
             let history = &versions.history;
             let found = (status.oldest, status.entries);
             let expected = (history.oldest(), history.len() as u64);
@@ -371,11 +388,11 @@ impl Pair {
         let mut bytes = [1; 4096];
         for lpn in 0..self.volume.exported() {
             self.volume.read(Lpn(lpn), &mut bytes).unwrap();
-            let object = self.twin.objects().object_of(Lpn(lpn));
-            let expected = object.map_or(zeros, |object| self.twin.objects().content(object));
+            let object = self.simulated.objects().object_of(Lpn(lpn));
+            let expected = object.map_or(zeros, |object| self.simulated.objects().content(object));
             assert_eq!(self.key.digest(&bytes), expected, "{}: {lpn}", self.name);
             if let Some(object) = object {
-                let page = self.twin.read_version(object).unwrap();
+                let page = self.simulated.read_version(object).unwrap();
                 assert_eq!(*page.page(), bytes, "{}: {lpn}", self.name);
             }
         }
@@ -384,7 +401,10 @@ impl Pair {
             for &instant in instants.iter().filter(|&&i| i >= status.oldest).step_by(7) {
                 for lpn in 0..self.volume.exported() {
                     self.volume.read_at(instant, Lpn(lpn), &mut bytes).unwrap();
-                    let expected = self.twin.content_at_instant(Lpn(lpn), instant).unwrap();
+                    let expected = self
+                        .simulated
+                        .content_at_instant(Lpn(lpn), instant)
+                        .unwrap();
                     let found = self.key.digest(&bytes);
                     assert_eq!(found, expected.unwrap_or(zeros), "{}: {lpn}", self.name);
                 }
@@ -392,7 +412,7 @@ impl Pair {
             }
         }
         self.volume.check().unwrap();
-        self.twin.check().unwrap();
+        self.simulated.check().unwrap();
     }
 }
 
@@ -441,7 +461,7 @@ const HISTORIES: [Option<HistoryIdentity>; 3] = [
     }),
 ];
 
-/// Whether values may be differences, and whether they may be compressed.
+/// Whether values may be deltas, and whether they may be compressed.
 const ENCODINGS: [(bool, bool); 4] = [(false, false), (true, false), (false, true), (true, true)];
 
 #[test]
@@ -500,7 +520,7 @@ struct Reached {
 impl Reached {
     fn add(&mut self, pair: &Pair) {
         self.collections += pair.volume.counters().victims;
-        self.hits += pair.twin.dedup_counters().hits;
+        self.hits += pair.simulated.dedup_counters().hits;
         if let Some(counted) = pair.volume.encoding_counters() {
             self.deltas += counted.deltas;
             self.compressed += counted.compressed;

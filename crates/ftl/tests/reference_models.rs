@@ -224,7 +224,7 @@ fn is_worn_out<E: std::error::Error>(
 }
 
 /// Runs a history on the plain device and its model; answers the victims collected.
-fn plain_twins(device: &Device, steps: &[Step]) -> Result<u64, TestCaseError> {
+fn like_the_plain_model(device: &Device, steps: &[Step]) -> Result<u64, TestCaseError> {
     let exported = device.options.exported;
     let mut ftl = PlainFtl::new(device.medium(), device.options.clone()).unwrap();
     let mut model = PageFtl::new(device.rules.clone()).unwrap();
@@ -278,7 +278,11 @@ struct Index {
 }
 
 /// Runs a history on the deduplicating device and its model; answers the victims collected.
-fn dedup_twins(device: &Device, steps: &[Step], index: Index) -> Result<u64, TestCaseError> {
+fn like_the_dedup_model(
+    device: &Device,
+    steps: &[Step],
+    index: Index,
+) -> Result<u64, TestCaseError> {
     let Index {
         entries,
         cut,
@@ -380,7 +384,7 @@ proptest! {
 
     #[test]
     fn the_plain_device_does_what_a_naive_page_ftl_does(device in drawn(18..26, 6..12).prop_map(device), steps in steps(1)) {
-        plain_twins(&device, &steps)?;
+        like_the_plain_model(&device, &steps)?;
     }
 
     #[test]
@@ -391,7 +395,7 @@ proptest! {
         cut in any::<bool>(),
         verify in any::<bool>(),
     ) {
-        dedup_twins(&device, &steps, Index { entries, cut, verify })?;
+        like_the_dedup_model(&device, &steps, Index { entries, cut, verify })?;
     }
 }
 
@@ -480,7 +484,7 @@ fn mortal_devices() -> Vec<Device> {
 #[test]
 fn the_comparison_of_plain_devices_goes_through_hundreds_of_collections() {
     for device in fixed_devices() {
-        let victims = plain_twins(&device, &long_history(&device, 1)).unwrap();
+        let victims = like_the_plain_model(&device, &long_history(&device, 1)).unwrap();
         assert!(victims > 100, "{victims} victims");
     }
 }
@@ -488,7 +492,7 @@ fn the_comparison_of_plain_devices_goes_through_hundreds_of_collections() {
 #[test]
 fn the_comparison_goes_on_until_devices_are_worn_out() {
     for device in mortal_devices() {
-        let victims = plain_twins(&device, &long_history(&device, 1)).unwrap();
+        let victims = like_the_plain_model(&device, &long_history(&device, 1)).unwrap();
         let fills = victims / u64::from(device.geometry.blocks());
         assert!((8..12).contains(&fills), "{victims} victims");
         let index = Index {
@@ -496,7 +500,7 @@ fn the_comparison_goes_on_until_devices_are_worn_out() {
             cut: true,
             verify: true,
         };
-        dedup_twins(&device, &long_history(&device, 1000), index).unwrap();
+        like_the_dedup_model(&device, &long_history(&device, 1000), index).unwrap();
     }
 }
 
@@ -515,7 +519,7 @@ fn the_comparison_of_deduplicating_devices_goes_through_hundreds_of_collections(
                 verify,
             };
             let steps = long_history(&device, 1000);
-            let victims = dedup_twins(&device, &steps, index).unwrap();
+            let victims = like_the_dedup_model(&device, &steps, index).unwrap();
             assert!(victims > 100, "{victims} victims");
         }
     }

@@ -7,7 +7,7 @@ use crate::common;
 
 use common::Random;
 use common::devices::drawn;
-use common::policies::DIFFERENCES;
+use common::policies::DELTAS;
 use common::values::{Lengths, Page, V};
 use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::geometry::Counts;
@@ -231,7 +231,11 @@ struct Sums {
 }
 
 /// Runs a history on both and compares every step; answers how often what happened.
-fn twins(delta: DeltaOptions, encoder: Lengths, steps: &[Step]) -> Result<Sums, TestCaseError> {
+fn like_the_model(
+    delta: DeltaOptions,
+    encoder: Lengths,
+    steps: &[Step],
+) -> Result<Sums, TestCaseError> {
     let geometry = Geometry::new(Counts {
         channels: 2,
         packages_per_channel: 1,
@@ -356,7 +360,7 @@ proptest! {
         lengths in lengths(),
         steps in steps(),
     ) {
-        twins(delta, lengths, &steps)?;
+        like_the_model(delta, lengths, &steps)?;
     }
 }
 
@@ -389,7 +393,7 @@ fn the_comparison_goes_through_every_kind_of_program() {
         most: 4000,
         alone: 0,
     };
-    let sums = twins(delta, lengths, &long_history()).unwrap();
+    let sums = like_the_model(delta, lengths, &long_history()).unwrap();
     let least = [sums.whole, sums.packed, sums.read_hot, sums.write_cold];
     assert!(least.iter().min() > Some(&50), "{sums:?}");
     assert!(
@@ -403,7 +407,7 @@ fn never() -> DeltaOptions {
     DeltaOptions {
         hot_writes: NEVER,
         hot_reads: NEVER,
-        ..DIFFERENCES
+        ..DELTAS
     }
 }
 
@@ -437,7 +441,7 @@ proptest! {
         // Packed pages have two blocks open in every plane, where there is one left over.
         options.exported -= drawn.geometry().planes() * (drawn.data_units() + 1);
         let pages = options.exported;
-        // Pages are never hot, or the differences are all too long.
+        // Pages are never hot, or the deltas are all too long.
         let delta = match never_hot {
             true => never(),
             false => DeltaOptions { hot_writes: 1, most_bytes: 900, ..never() },
