@@ -167,10 +167,7 @@ fn expected(source: &mut dyn RequestSource, pages: &dyn PageSource, codec: Codec
             }
         }
     }
-    Expected {
-        deltas,
-        alone,
-    }
+    Expected { deltas, alone }
 }
 
 /// Compares runs of deltas and of compression with what the codec gives.
