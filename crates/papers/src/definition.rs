@@ -1,8 +1,9 @@
-//! A paper's experiments as TOML: workloads, systems, one calibration, checks.
+//! A paper's experiments as TOML: workloads, systems, one calibration, claims.
 //!
 //! A definition that parses is sound: every expression reads, every run and figure it names exists,
-//! and every check says what it accepts or why it cannot be judged.
+//! and every claim says what it accepts, which a run can miss, or why it cannot be judged.
 
+mod claim;
 mod series;
 mod sound;
 
@@ -11,9 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::error::PaperError;
-use crate::expression::{Expression, TRACE};
+use crate::expression::Expression;
 use crate::search::Search;
 
+pub use self::claim::{Accept, Aspect, Claim, ClaimKind, Item, Row, Standing};
 pub use self::series::{Requests, Series, Workload, Zipf};
 
 /// What stands in a run's name in the place of a system for the count of the workload's values.
@@ -41,7 +43,10 @@ pub struct Paper {
     #[serde(default)]
     pub sensitivity: Sensitivity,
     /// What was published, and what is accepted.
-    pub check: Vec<Check>,
+    pub claim: Vec<Claim>,
+    /// Figures and tables of the paper that claim nothing measurable, with the reason.
+    #[serde(default)]
+    pub without_claim: BTreeMap<String, String>,
     pub quick: Option<Quick>,
     /// Where and why results differ from what was published.
     #[serde(default)]
@@ -54,20 +59,22 @@ pub struct Paper {
 pub struct Quick {
     /// As `--scale`.
     pub scale: f64,
-    /// Figures whose checks are done; none for all. There are no variants either way.
+    /// Figures whose claims are judged; none for all. There are no variants either way.
     #[serde(default)]
     pub figures: Vec<String>,
 }
 
-/// A known difference in plain words, or what else is to be known of results. Its figures are those of the whole
-/// experiment with seed 1.
+/// A known difference in plain words, or what else is to be known of results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Difference {
-    /// Checks that it is about; none for all of them.
+    /// Claims that it is about; none for all of them.
     #[serde(default)]
-    pub checks: Vec<String>,
+    pub claims: Vec<String>,
     pub title: String,
+    /// The experiments that show the cause: `variant NAME`, or `item CLAIM/NAME`. Without one the cause is not known.
+    #[serde(default)]
+    pub shown_by: Vec<String>,
     /// Paragraphs and tables in Markdown.
     pub text: String,
 }
@@ -129,94 +136,6 @@ pub struct Variant {
     pub set: Vec<String>,
 }
 
-/// What a figure can tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FigureKind {
-    /// Must come out whatever the workload: arithmetic or an identity.
-    Exact,
-    /// A range or an order that a workload with the published statistics must show.
-    Shape,
-    /// An input was chosen so that it comes out.
-    Fitted,
-    /// The paper contradicts itself.
-    Contradictory,
-    /// Depends on what is not published.
-    NotReproducible,
-}
-
-/// One claim.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Check {
-    /// C1, D1, B1 and further.
-    pub id: String,
-    /// Figures, tables or sections it belongs to.
-    pub figures: Vec<String>,
-    pub claim: String,
-    pub source: String,
-    pub kind: FigureKind,
-    /// Why, unless exact or shape.
-    pub reason: Option<String>,
-    pub item: Vec<Item>,
-}
-
-/// One number of a claim, or one order of several.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Item {
-    /// Its name; with `{trace}` in it there is one for each trace.
-    pub name: String,
-    pub measure: Option<String>,
-    /// Expressions none of which may be above the one before.
-    #[serde(default)]
-    pub falling: Vec<String>,
-    /// By which share one may be above it nevertheless.
-    #[serde(default)]
-    pub slack: f64,
-    #[serde(default)]
-    pub unit: String,
-    pub published: Option<f64>,
-    /// Accepted distance from it.
-    pub tolerance: Option<f64>,
-    pub within: Option<[f64; 2]>,
-    /// Instead of the check's.
-    pub kind: Option<FigureKind>,
-    /// Instead of the check's.
-    pub reason: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Accept {
-    Within(f64, f64),
-    /// None above the one before, but for this share.
-    Falling(f64),
-    /// Nothing: the figure is shown.
-    Shown,
-}
-
-/// An item ready to be judged.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Row {
-    pub name: String,
-    /// One expression, or those of an order.
-    pub measures: Vec<Expression>,
-    pub accept: Accept,
-    pub kind: FigureKind,
-    pub reason: Option<String>,
-    pub published: Option<f64>,
-    pub unit: String,
-}
-
-impl Row {
-    /// The runs whose figures it uses.
-    pub fn runs(&self) -> BTreeSet<String> {
-        let mut needed = BTreeSet::new();
-        self.measures.iter().for_each(|e| e.needs(&mut needed));
-        needed.into_iter().map(|(run, _)| run).collect()
-    }
-}
-
 impl Paper {
     /// Reads a definition.
     pub fn parse(name: &str, text: &str) -> Result<Self, PaperError> {
@@ -232,61 +151,16 @@ impl Paper {
         self.workload.iter().flat_map(Series::workloads).collect()
     }
 
-    /// The numbers of a check.
-    pub fn rows(&self, check: &Check) -> Result<Vec<Row>, PaperError> {
-        let mut rows = Vec::new();
-        for item in &check.item {
-            // An item without it in its name may still have functions over all traces.
-            let names: Vec<&str> = match item.name.contains(TRACE) {
-                true => self.traces.iter().map(String::as_str).collect(),
-                false => vec![TRACE],
-            };
-            for trace in names {
-                let row = self.row(check, item, trace);
-                let place = format!("check {}, item {}", check.id, item.name);
-                rows.push(row.map_err(|message| self.fault(place, message))?);
-            }
-        }
-        Ok(rows)
+    /// The numbers of a claim.
+    pub fn rows(&self, claim: &Claim) -> Result<Vec<Row>, PaperError> {
+        claim.rows(self)
     }
 
-    fn row(&self, check: &Check, item: &Item, trace: &str) -> Result<Row, String> {
-        let texts = item.measure.iter().chain(&item.falling);
-        // An order has a figure more than it has steps; one figure alone is no order.
-        let accept = match (item.measure.is_some(), item.falling.len()) {
-            (true, 0) => match (item.within, item.tolerance, item.published) {
-                (Some([low, high]), None, _) => Accept::Within(low, high),
-                (None, Some(by), Some(at)) => Accept::Within(at - by, at + by),
-                (None, None, _) => Accept::Shown,
-                _ => return Err("expected within, or published with tolerance".to_owned()),
-            },
-            (false, 2..) => Accept::Falling(item.slack),
-            _ => return Err("expected either measure or falling with two or more".to_owned()),
-        };
-        let kind = item.kind.unwrap_or(check.kind);
-        let reason = item.reason.clone().or_else(|| check.reason.clone());
-        let judged = matches!(
-            kind,
-            FigureKind::Exact | FigureKind::Shape | FigureKind::Fitted
-        );
-        if judged && accept == Accept::Shown {
-            return Err("nothing says what is accepted".to_owned());
-        }
-        if !matches!(kind, FigureKind::Exact | FigureKind::Shape) && reason.is_none() {
-            return Err("a reason is missing".to_owned());
-        }
-        let measures = texts
-            .map(|text| Expression::parse(&text.replace(TRACE, trace), &self.traces))
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(Row {
-            name: item.name.replace(TRACE, trace),
-            measures,
-            accept,
-            kind,
-            reason,
-            published: item.published,
-            unit: item.unit.clone(),
-        })
+    /// Whether an experiment shows why a claim differs.
+    pub fn explains(&self, claim: &str) -> bool {
+        let about = |d: &&Difference| d.claims.iter().any(|id| id == claim);
+        let mut told = self.difference.iter().filter(about);
+        told.any(|difference| !difference.shown_by.is_empty())
     }
 
     /// The expressions of the columns of the table of variants.
@@ -312,10 +186,10 @@ impl Paper {
         }
     }
 
-    /// Figures, tables and sections that have checks.
+    /// Figures, tables and sections that have claims.
     pub fn figures(&self) -> BTreeSet<&str> {
-        let figures = self.check.iter().flat_map(|check| &check.figures);
-        figures.map(String::as_str).collect()
+        let places = self.claim.iter().flat_map(|claim| &claim.places);
+        places.map(String::as_str).collect()
     }
 }
 
@@ -343,12 +217,12 @@ workload = [
     { id = "{profile}", profiles = ["web", "mail"], systems = ["plain"], values = true },
     { id = "z/{profile}/{a}-{n}", profiles = ["web"], zipf = { exponents = [0.0, 0.5], values = [1.0, 2.0] }, systems = ["plain"] },
 ]
-[[check]]
+[[claim]]
 id = "C1"
-figures = ["1"]
-claim = "c"
+places = ["1"]
+statement = "c"
 source = "s"
-kind = "shape"
+kind = "measured"
 item = [
     { name = "{trace}", measure = "erases@{trace}/plain", published = 5, tolerance = 2 },
     { name = "largest", falling = ["max(erases@{trace}/plain)", "erases@z/web/0.5-2/plain"] },
@@ -367,7 +241,7 @@ item = [
         let ids: Vec<String> = paper.workloads().into_iter().map(|w| w.id).collect();
         let zipf = ["z/web/0-1", "z/web/0-2", "z/web/0.5-1", "z/web/0.5-2"];
         assert_eq!(ids, [&["web", "mail"][..], &zipf[..]].concat());
-        let rows = paper.rows(&paper.check[0]).unwrap();
+        let rows = paper.rows(&paper.claim[0]).unwrap();
         let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["web", "mail", "largest"]);
         assert_eq!(rows[0].accept, Accept::Within(3.0, 7.0));
@@ -395,8 +269,19 @@ item = [
             accepted.ends_with("item {trace}: nothing says what is accepted"),
             "{accepted}"
         );
-        let reason = error("kind = \"shape\"", "kind = \"fitted\"");
-        assert!(reason.ends_with("a reason is missing"), "{reason}");
+        let range = error("tolerance = 2", "tolerance = 3");
+        assert!(
+            range.contains("item {trace}: 2 to 8: expected a range around 5"),
+            "{range}"
+        );
+        let two = error(
+            "kind = \"measured\"",
+            "kind = \"measured\"\nfitted = \"a\"\nunjudged = \"b\"",
+        );
+        assert!(
+            two.ends_with("expected one of fitted, contradictory and unjudged"),
+            "{two}"
+        );
         let twice = error(
             "profiles = [\"web\", \"mail\"]",
             "profiles = [\"web\", \"web\"]",
@@ -418,16 +303,29 @@ item = [
             single.contains("expected either measure or falling"),
             "{single}"
         );
-        assert!(error("kind = \"shape\"", "kind = \"likely\"").contains("likely"));
+        assert!(error("kind = \"measured\"", "kind = \"likely\"").contains("likely"));
         let quick = |text: &str| error("traces =", &format!("{text}\ntraces ="));
         let figure = quick("quick = { scale = 0.1, figures = [\"2\"] }");
-        assert_eq!(figure, "small: quick: no check belongs to figure '2'");
+        assert_eq!(figure, "small: quick: no claim belongs to figure '2'");
         let scale = quick("quick = { scale = 2 }");
         assert!(
             scale.ends_with("quick: scale 2: expected a number above 0 and at most 1"),
             "{scale}"
         );
-        let check = quick("difference = [{ checks = [\"C2\"], title = \"t\", text = \"x\" }]");
-        assert_eq!(check, "small: difference t: there is no check C2");
+        let claim = quick("difference = [{ claims = [\"C2\"], title = \"t\", text = \"x\" }]");
+        assert_eq!(claim, "small: difference t: there is no claim C2");
+        let shown = |by: &str| {
+            quick(&format!(
+                "difference = [{{ claims = [\"C1\"], title = \"t\", shown_by = [\"{by}\"], text = \"x\" }}]"
+            ))
+        };
+        assert_eq!(
+            shown("variant one die"),
+            "small: difference t: shown_by 'variant one die': expected `variant NAME` or `item CLAIM/NAME` of those \
+             that there are"
+        );
+        assert!(shown("item C1/nothing").contains("'item C1/nothing'"));
+        let place = quick("without_claim = { \"1\" = \"w\" }");
+        assert_eq!(place, "small: without_claim 1: there are claims of it");
     }
 }

@@ -18,7 +18,7 @@ pub enum PaperError {
     },
     #[error("{paper} has no section [quick]: expected --scale and --figure instead of --quick")]
     NoQuick { paper: String },
-    #[error("no check of {paper} belongs to figure '{figure}'; expected one of {known}")]
+    #[error("no claim of {paper} belongs to figure '{figure}'; expected one of {known}")]
     UnknownFigure {
         paper: String,
         figure: String,
@@ -34,7 +34,7 @@ pub enum PaperError {
     #[error("{paper}: {place}: {message}")]
     Definition {
         paper: String,
-        /// The workload, check or expression.
+        /// The workload, claim or expression.
         place: String,
         message: String,
     },

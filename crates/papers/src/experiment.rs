@@ -1,6 +1,7 @@
-//! What has to run for the checks that are asked for, and the calibration before it.
+//! What has to run for the claims that are asked for, and the calibration before it.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use flashlore_sim::config::RunConfig;
@@ -8,7 +9,7 @@ use flashlore_sim::engine::Ticker;
 use serde::Serialize;
 
 use crate::definition::{
-    Calibration, Check, Difference, Paper, Requests, Row, VALUES, Variant, Workload, is_scale,
+    Calibration, Claim, Difference, Paper, Requests, Row, VALUES, Variant, Workload, is_scale,
 };
 use crate::error::PaperError;
 use crate::group::{Found, Group, Trial};
@@ -20,13 +21,16 @@ const MOST_STEPS: usize = 12;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReproduceOptions {
-    /// Only the checks of these figures, with the runs they need; none for all.
+    /// Only the claims of these figures, with the runs they need; none for all.
     pub figures: Vec<String>,
     /// Whether runs are repeated with something changed, if all figures are asked for.
     pub variants: bool,
     /// The largest factor on a workload, its device and its index, above 0 and at most 1.
     pub scale: f64,
+    /// The first seed. A calibration and the variants are of it alone.
     pub seed: u64,
+    /// How many seeds, one after another from the first.
+    pub seeds: NonZeroU32,
     pub captures: Captures,
 }
 
@@ -60,19 +64,19 @@ pub struct Calibrated {
 pub struct Experiment<'a> {
     pub paper: &'a Paper,
     pub options: ReproduceOptions,
-    checks: Vec<Chosen<'a>>,
+    claims: Vec<Chosen<'a>>,
     workloads: Vec<Workload>,
     /// Workloads that are made smaller than they are defined.
     reduced: BTreeSet<String>,
-    /// Runs whose figures the checks use.
+    /// Runs whose figures the claims use.
     needed: BTreeSet<String>,
     left_out: Vec<LeftOut>,
 }
 
-/// A check with those of its numbers that are done.
+/// A claim with those of its numbers that are done.
 #[derive(Debug)]
 pub struct Chosen<'a> {
-    pub check: &'a Check,
+    pub claim: &'a Claim,
     /// Its numbers, with whether a run of theirs is smaller than it is defined.
     pub rows: Vec<(Row, bool)>,
 }
@@ -80,12 +84,12 @@ pub struct Chosen<'a> {
 /// A number that is not done, for want of a capture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    pub check: String,
+    pub claim: String,
     pub name: String,
 }
 
 impl<'a> Experiment<'a> {
-    /// Chooses the checks and the runs.
+    /// Chooses the claims and the runs.
     pub fn new(paper: &'a Paper, options: ReproduceOptions) -> Result<Self, PaperError> {
         if !is_scale(options.scale) {
             return Err(PaperError::Scale {
@@ -112,30 +116,30 @@ impl<'a> Experiment<'a> {
         let mut experiment = Experiment {
             paper,
             options,
-            checks: Vec::new(),
+            claims: Vec::new(),
             workloads,
             reduced,
             needed: BTreeSet::new(),
             left_out: Vec::new(),
         };
-        let asked = |check: &&Check| {
+        let asked = |claim: &&Claim| {
             let figures = &experiment.options.figures;
-            figures.is_empty() || check.figures.iter().any(|figure| figures.contains(figure))
+            figures.is_empty() || claim.places.iter().any(|place| figures.contains(place))
         };
-        for check in paper.check.iter().filter(asked).collect::<Vec<_>>() {
-            experiment.choose(check)?;
+        for claim in paper.claim.iter().filter(asked).collect::<Vec<_>>() {
+            experiment.choose(claim)?;
         }
         Ok(experiment)
     }
 
-    /// Adds a check, but for numbers that have to be left out.
-    fn choose(&mut self, check: &'a Check) -> Result<(), PaperError> {
+    /// Adds a claim, but for numbers that have to be left out.
+    fn choose(&mut self, claim: &'a Claim) -> Result<(), PaperError> {
         let mut rows = Vec::new();
-        for row in self.paper.rows(check)? {
+        for row in self.paper.rows(claim)? {
             let runs = row.runs();
             if runs.iter().any(|run| self.is_left_out(run)) {
                 self.left_out.push(LeftOut {
-                    check: check.id.clone(),
+                    claim: claim.id.clone(),
                     name: row.name,
                 });
                 continue;
@@ -145,7 +149,7 @@ impl<'a> Experiment<'a> {
             self.needed.extend(runs);
         }
         if !rows.is_empty() {
-            self.checks.push(Chosen { check, rows });
+            self.claims.push(Chosen { claim, rows });
         }
         Ok(())
     }
@@ -156,22 +160,27 @@ impl<'a> Experiment<'a> {
             && matches!(self.workload_of(run).requests, Requests::Capture(_))
     }
 
-    pub fn checks(&self) -> &[Chosen<'a>] {
-        &self.checks
+    pub fn claims(&self) -> &[Chosen<'a>] {
+        &self.claims
+    }
+
+    pub fn seeds(&self) -> impl Iterator<Item = u64> + use<> {
+        let first = self.options.seed;
+        (0..u64::from(self.options.seeds.get())).map(move |more| first.wrapping_add(more))
     }
 
     pub fn left_out(&self) -> &[LeftOut] {
         &self.left_out
     }
 
-    /// What is known of the checks that are done.
+    /// What is known of the claims that are done.
     pub fn differences(&self) -> Vec<Difference> {
-        let done = |id: &String| self.checks.iter().any(|chosen| chosen.check.id == *id);
-        let told = |d: &&Difference| d.checks.is_empty() || d.checks.iter().any(done);
+        let done = |id: &String| self.claims.iter().any(|chosen| chosen.claim.id == *id);
+        let told = |d: &&Difference| d.claims.is_empty() || d.claims.iter().any(done);
         self.paper.difference.iter().filter(told).cloned().collect()
     }
 
-    /// Whether variants are run: those there are, with all checks.
+    /// Whether variants are run: those there are, with all claims.
     pub fn has_variants(&self) -> bool {
         let all = self.options.variants && self.options.figures.is_empty();
         all && !self.paper.sensitivity.variant.is_empty()
@@ -196,7 +205,9 @@ impl<'a> Experiment<'a> {
         let (workload, system) = self.run_of(&calibration.run);
         let measure = |value: f64| -> Result<f64, PaperError> {
             let frozen = [setting_text(&calibration.setting, value)];
-            let config = self.recipe(workload, system).config(&frozen)?;
+            let config = self
+                .recipe(workload, system, self.options.seed)
+                .config(&frozen)?;
             let group = Group {
                 workload: workload.clone(),
                 seed: self.options.seed,
@@ -229,33 +240,46 @@ impl<'a> Experiment<'a> {
         }))
     }
 
-    /// The groups to be run, in any order.
+    /// The groups to be run, in any order: each workload once for each seed, variants for the first alone.
     pub fn groups(&self, calibrated: Option<&Calibrated>) -> Result<Vec<Group>, PaperError> {
         let mut groups = Vec::new();
-        for workload in &self.workloads {
-            let mut runs = Vec::new();
-            for system in &workload.systems {
-                let name = workload.run(system);
-                if self.needed.contains(&name) {
-                    let frozen = self.frozen(calibrated, None);
-                    runs.push((name, self.recipe(workload, system).config(&frozen)?));
-                }
-            }
-            runs.extend(self.variants(workload, calibrated)?);
-            let trials = self.trials(workload, calibrated)?;
-            let count = Some(workload.run(VALUES)).filter(|name| self.needed.contains(name));
-            if !runs.is_empty() || !trials.is_empty() || count.is_some() {
-                groups.push(Group {
-                    workload: workload.clone(),
-                    seed: self.options.seed,
-                    captures: self.captures(),
-                    runs,
-                    trials,
-                    count,
-                });
+        for seed in self.seeds() {
+            for workload in &self.workloads {
+                groups.extend(self.group(workload, seed, calibrated)?);
             }
         }
         Ok(groups)
+    }
+
+    /// What is needed of a workload, if anything is.
+    fn group(
+        &self,
+        workload: &Workload,
+        seed: u64,
+        calibrated: Option<&Calibrated>,
+    ) -> Result<Option<Group>, PaperError> {
+        let mut runs = Vec::new();
+        for system in &workload.systems {
+            let name = workload.run(system);
+            if self.needed.contains(&name) {
+                let frozen = self.frozen(calibrated, None);
+                runs.push((name, self.recipe(workload, system, seed).config(&frozen)?));
+            }
+        }
+        if seed == self.options.seed {
+            runs.extend(self.variants(workload, calibrated)?);
+        }
+        let trials = self.trials(workload, seed, calibrated)?;
+        let count = Some(workload.run(VALUES)).filter(|name| self.needed.contains(name));
+        let empty = runs.is_empty() && trials.is_empty() && count.is_none();
+        Ok((!empty).then(|| Group {
+            workload: workload.clone(),
+            seed,
+            captures: self.captures(),
+            runs,
+            trials,
+            count,
+        }))
     }
 
     fn variants(
@@ -274,7 +298,8 @@ impl<'a> Experiment<'a> {
                 let mut texts = self.frozen(calibrated, Some(variant));
                 texts.extend(variant.set.iter().cloned());
                 let name = format!("{}{}", workload.run(system), suffix(variant));
-                runs.push((name, self.recipe(workload, system).config(&texts)?));
+                let recipe = self.recipe(workload, system, self.options.seed);
+                runs.push((name, recipe.config(&texts)?));
             }
         }
         Ok(runs)
@@ -284,6 +309,7 @@ impl<'a> Experiment<'a> {
     fn trials(
         &self,
         workload: &Workload,
+        seed: u64,
         calibrated: Option<&Calibrated>,
     ) -> Result<Vec<Trial>, PaperError> {
         let mut trials = Vec::new();
@@ -293,7 +319,7 @@ impl<'a> Experiment<'a> {
                 trials.push(Trial {
                     search: search.clone(),
                     measure: self.paper.measure(search)?,
-                    recipe: self.recipe(workload, system),
+                    recipe: self.recipe(workload, system, seed),
                     set: self.frozen(calibrated, None),
                 });
             }
@@ -352,7 +378,7 @@ impl<'a> Experiment<'a> {
         calibrated.map(text).into_iter().collect()
     }
 
-    fn recipe(&self, workload: &Workload, system: &str) -> Recipe {
+    fn recipe(&self, workload: &Workload, system: &str, seed: u64) -> Recipe {
         let choice = &self.paper.system[system];
         let scaled = matches!(workload.requests, Requests::Profile(_));
         Recipe {
@@ -361,7 +387,7 @@ impl<'a> Experiment<'a> {
             device: workload.device.clone(),
             set: choice.set.iter().chain(&workload.set).cloned().collect(),
             scale: if scaled { workload.scale } else { 1.0 },
-            seed: self.options.seed,
+            seed,
         }
     }
 }

@@ -47,6 +47,7 @@ pub struct Trial {
 /// What a group found.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
+    pub seed: u64,
     pub figures: Figures,
     /// Hash of the configuration of each run on a device.
     pub configurations: Vec<(String, String)>,
@@ -79,11 +80,19 @@ impl Group {
                 };
                 let name = self.workload.id.as_str();
                 let reader = TraceReader::from_bytes(name, text.clone().into_bytes(), &read)?;
-                let mut found = Found::default();
+                let mut found = self.nothing();
                 let content = WorkloadOptions::new(ContentModel::Distinct);
                 self.replay(vec![reader], &content, None, ticker, &mut found)?;
                 Ok(found)
             }
+        }
+    }
+
+    /// What there is before anything was found.
+    fn nothing(&self) -> Found {
+        Found {
+            seed: self.seed,
+            ..Found::default()
         }
     }
 
@@ -95,7 +104,7 @@ impl Group {
         let reader = || vec![source.open()];
         let mut found = Found {
             profile: Some((profile.name.clone(), source.hash.clone())),
-            ..Found::default()
+            ..self.nothing()
         };
         if !self.runs.is_empty() || !self.trials.is_empty() {
             let recipes = (self.needs_bytes()? && self.workload.zipf.is_none())
@@ -135,7 +144,7 @@ impl Group {
         let pages = self.needs_bytes()?.then(|| capture.pages()).transpose()?;
         let pages = pages.as_ref().map(|pages| pages as &dyn PageSource);
         let content = WorkloadOptions::new(ContentModel::FromTrace);
-        let mut found = Found::default();
+        let mut found = self.nothing();
         self.replay(vec![capture.open()?], &content, pages, ticker, &mut found)?;
         if let Some(name) = &self.count {
             let counted = values::count(vec![capture.open()?], &content, 1.0)?;

@@ -2,7 +2,8 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`definition`] | a paper's workloads, systems, calibration and checks, as TOML |
+//! | [`definition`] | a paper's workloads, systems, calibration and claims, as TOML |
+//! | [`verdict`] | what becomes of a claim |
 //! | [`presets`] | the papers that come with the program |
 //! | [`expression`] | figures of runs put into one number |
 //! | [`analytic`] | what the papers compute by hand |
@@ -13,10 +14,11 @@
 //! | [`recipe`] | what the configuration of a run is made of |
 //! | [`capture`] | captures in files, with the bytes of their pages |
 //! | [`group`] | the runs of one workload |
-//! | [`report`] | checks with their verdicts; [`table`] prints them |
+//! | [`report`] | claims with their verdicts; [`sensitivity`], what they depend on; [`table`] prints them |
+//! | [`frozen`] | ranges and profiles, by hash, with what was changed after a result |
 //! | [`error`] | what can go wrong |
 //!
-//! A verdict follows from a check's kind, its accepted range and the measured figure alone.
+//! A verdict follows from what a claim accepts and from the measured figures alone.
 
 // Used within this workspace alone: a comment stands where a name does not say it all.
 #![allow(missing_docs)]
@@ -28,13 +30,16 @@ pub mod error;
 pub mod experiment;
 pub mod expression;
 pub mod figures;
+pub mod frozen;
 pub mod group;
 pub mod presets;
 pub mod recipe;
 pub mod report;
 pub mod search;
+pub mod sensitivity;
 pub mod table;
 pub mod values;
+pub mod verdict;
 
 pub use definition::Paper;
 pub use error::PaperError;
@@ -42,4 +47,5 @@ pub use experiment::{Calibrated, Captures, Experiment, ReproduceOptions};
 pub use figures::Figures;
 pub use group::Group;
 pub use presets::{PAPERS, load};
-pub use report::{Report, Verdict};
+pub use report::Report;
+pub use verdict::Verdict;

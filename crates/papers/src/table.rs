@@ -4,7 +4,10 @@ use std::fmt;
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
 
-use crate::report::{CheckReport, ItemReport, Report, Sensitivity, Verdict, short};
+use crate::definition::{Aspect, ClaimKind, Difference};
+use crate::report::{ClaimReport, ItemReport, Report, short};
+use crate::sensitivity::Sensitivity;
+use crate::verdict::{Measured, Verdict};
 
 /// What the verdicts on smaller runs mean.
 const SCALED: &str = "Ranges are meant for the whole workloads. Where these are scaled down, a figure in range \
@@ -13,10 +16,17 @@ const SCALED: &str = "Ranges are meant for the whole workloads. Where these are 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n{}", self.title, self.source)?;
+        let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
+        let (s, intervals) = match self.seeds.len() {
+            1 => ("", "; one seed gives no interval"),
+            _ => ("s", "; means with 95 % intervals"),
+        };
         writeln!(
             f,
-            "Flashlore {}, scale {}, seed {}",
-            self.version, self.scale, self.seed
+            "Flashlore {}, scale {}, seed{s} {}{intervals}",
+            self.version,
+            self.scale,
+            seeds.join(", ")
         )?;
         let profiles: Vec<String> = self
             .profiles
@@ -39,54 +49,71 @@ impl fmt::Display for Report {
                 short(c.target)
             )?;
         }
-        for check in &self.checks {
-            writeln!(f, "\n{check}")?;
+        for claim in &self.claims {
+            writeln!(f, "\n{claim}")?;
+            for difference in self.differences.iter().filter(|d| is_about(d, claim)) {
+                writeln!(f, "  Known: {}", difference.title)?;
+            }
         }
         if let Some(sensitivity) = &self.sensitivity {
             writeln!(f, "\nWith other settings:{sensitivity}")?;
         }
         if !self.left_out.is_empty() {
-            let mut checks: Vec<&str> = self.left_out.iter().map(|n| n.check.as_str()).collect();
-            checks.dedup();
+            let mut claims: Vec<&str> = self.left_out.iter().map(|n| n.claim.as_str()).collect();
+            claims.dedup();
             writeln!(
                 f,
                 "\nLeft out without --captures: {} numbers, of {}",
                 self.left_out.len(),
-                checks.join(", ")
+                claims.join(", ")
             )?;
         }
-        let seen = Verdict::ALL.map(|v| (self.count(v), v));
-        let shown = seen
-            .into_iter()
-            .filter(|(n, verdict)| *n > 0 || !verdict.is_scaled());
-        let counts: Vec<String> = shown.map(|(n, v)| format!("{n} {}", v.name())).collect();
-        writeln!(f, "\nOf all numbers: {}.", counts.join(", "))?;
-        match Verdict::ALL
-            .iter()
-            .any(|v| v.is_scaled() && self.count(*v) > 0)
-        {
+        for (place, why) in &self.without_claim {
+            writeln!(f, "\nNothing measurable in {place}: {why}")?;
+        }
+        writeln!(f, "\n{}", summary(&[self]))?;
+        let scaled = |aspect| self.count(aspect, Verdict::Scaled) > 0;
+        match Aspect::JUDGED.into_iter().any(scaled) {
             true => writeln!(f, "{SCALED}"),
             false => Ok(()),
         }
     }
 }
 
-impl fmt::Display for CheckReport {
+fn is_about(difference: &Difference, claim: &ClaimReport) -> bool {
+    difference.claims.contains(&claim.id) && claim.verdicts.values().any(|v| v.is_outside())
+}
+
+impl fmt::Display for ClaimReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}  {} ({})", self.id, self.claim, self.source)?;
+        let kind = self.kind.name();
+        writeln!(
+            f,
+            "{}  {} ({}; {kind})",
+            self.id, self.statement, self.source
+        )?;
+        if let Some(quote) = &self.quote {
+            writeln!(f, "  \u{201c}{quote}\u{201d}")?;
+        }
+        if !self.reading.is_empty() {
+            writeln!(f, "  Published values: {}", self.reading)?;
+        }
         let mut table = plain();
-        table.set_header(["", "published", "measured", "accepted", "verdict"]);
+        table.set_header(["", "published", "measured", "accepted", ""]);
         for item in &self.items {
             table.add_row(item.cells());
         }
         write!(f, "{table}")?;
+        for (aspect, verdict) in &self.verdicts {
+            write!(f, "\n  {}: {}", aspect.name(), verdict.name())?;
+        }
         let mut told: Vec<&str> = Vec::new();
         for item in &self.items {
-            if let Some(reason) = &item.reason
-                && !told.contains(&reason.as_str())
+            if let Some(reason) = item.standing.reason()
+                && !told.contains(&reason)
             {
                 told.push(reason);
-                write!(f, "\n  {} because: {reason}", item.verdict_of_kind())?;
+                write!(f, "\n  {}: {reason}", item.standing.name())?;
             }
         }
         Ok(())
@@ -99,7 +126,7 @@ impl ItemReport {
             true => text,
             false => format!("{text} {}", self.unit),
         };
-        let number = |value: &Option<f64>| value.map_or("–".to_owned(), short);
+        let number = |value: &Option<Measured>| value.map_or("–".to_owned(), with_interval);
         let measured: Vec<String> = self.measured.iter().map(number).collect();
         let published = self.published.map_or(String::new(), |p| unit(short(p)));
         vec![
@@ -107,13 +134,17 @@ impl ItemReport {
             right(published),
             right(unit(measured.join(" "))),
             right(self.accepted.clone()),
-            Cell::new(self.verdict.name()),
+            Cell::new(self.word()),
         ]
     }
+}
 
-    /// The word for its kind, whether or not the figure is accepted.
-    fn verdict_of_kind(&self) -> &'static str {
-        Verdict::of(self.kind, true, false).name()
+/// A mean, with half its interval if there is one.
+fn with_interval(measured: Measured) -> String {
+    let half = (measured.high - measured.low) / 2.0;
+    match half > 0.0 {
+        true => format!("{} ± {}", short(measured.mean), short(half)),
+        false => short(measured.mean),
     }
 }
 
@@ -124,7 +155,20 @@ impl fmt::Display for Sensitivity {
         for table in tables {
             write!(f, "\n{}\n", self.table(table))?;
         }
-        Ok(())
+        if self.claims.is_empty() {
+            return Ok(());
+        }
+        write!(f, "\n{}\n", self.matrix())?;
+        let (most, best) = self.best();
+        let all = self.claims.len();
+        let under = best.join("; ");
+        match most == all {
+            true => write!(f, "All {all} are inside under: {under}."),
+            false => write!(
+                f,
+                "No setting has all {all} inside; the most, {most}, under: {under}."
+            ),
+        }
     }
 }
 
@@ -144,18 +188,65 @@ impl Sensitivity {
     }
 }
 
-/// The verdicts of several reports beside one another.
+impl Sensitivity {
+    /// Settings by claims: what stays inside.
+    fn matrix(&self) -> Table {
+        let mut table = plain();
+        let heads = self
+            .claims
+            .iter()
+            .map(|(id, aspect)| format!("{id} {}", aspect.name()));
+        table.set_header([String::from("inside")].into_iter().chain(heads));
+        for (variant, inside) in &self.inside {
+            let cells = inside
+                .iter()
+                .map(|inside| if *inside { "yes" } else { "no" });
+            table.add_row([variant.as_str()].into_iter().chain(cells));
+        }
+        table
+    }
+}
+
+/// The verdicts of reports beside one another: claims, counted once for each aspect that they have numbers of.
 pub fn summary(reports: &[&Report]) -> String {
-    let used = |v: &Verdict| reports.iter().any(|r| r.count(*v) > 0);
+    let of = |v: Verdict, r: &Report| Aspect::JUDGED.map(|aspect| r.count(aspect, v));
+    let used = |v: &Verdict| reports.iter().any(|r| of(*v, r).iter().sum::<usize>() > 0);
     let verdicts: Vec<Verdict> = Verdict::ALL.into_iter().filter(used).collect();
     let mut table = plain();
     let heads = verdicts.iter().map(|v| right(v.name().to_owned()));
-    table.set_header([Cell::new("numbers of")].into_iter().chain(heads));
+    table.set_header(
+        [Cell::new("claims of"), Cell::new("")]
+            .into_iter()
+            .chain(heads),
+    );
+    let mut told = String::new();
     for report in reports {
-        let counts = verdicts.iter().map(|v| right(report.count(*v).to_string()));
-        table.add_row([Cell::new(&report.paper)].into_iter().chain(counts));
+        for aspect in Aspect::JUDGED {
+            let counts = verdicts.iter().map(|v| report.count(aspect, *v));
+            if counts.clone().sum::<usize>() > 0 {
+                let counts = counts.map(|count| right(count.to_string()));
+                let head = [Cell::new(&report.paper), Cell::new(aspect.name())];
+                table.add_row(head.into_iter().chain(counts));
+            }
+        }
+        let kinds = ClaimKind::ALL.map(|kind| (report.claims_of(kind), kind.name()));
+        let there = kinds.iter().filter(|(count, _)| *count > 0);
+        let kinds: Vec<String> = there
+            .map(|(count, name)| format!("{count} {name}"))
+            .collect();
+        let all: usize = ClaimKind::ALL
+            .into_iter()
+            .map(|kind| report.claims_of(kind))
+            .sum();
+        let (hold, broken) = report.identities();
+        told += &format!(
+            "\n{}: {all} claims ({}); of {} identities {hold} hold.",
+            report.paper,
+            kinds.join(", "),
+            hold + broken
+        );
     }
-    table.to_string()
+    format!("{table}\n{told}")
 }
 
 fn right(text: String) -> Cell {

@@ -1,6 +1,6 @@
 //! Flags of `reproduce`.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -12,7 +12,7 @@ pub struct ReproduceArgs {
     /// The paper: ca-ssd, delta-ftl, bvssd, i-cash; combined and i-cash-control, our own experiments; a TOML file
     /// like theirs; or all, for the six in one go
     pub paper: String,
-    /// Only the checks of one figure or table, with the runs they need
+    /// Only the claims of one figure, table or section, with the runs they need
     #[arg(long, value_name = "FIGURE")]
     pub figure: Option<String>,
     /// Scale workloads, devices and indexes down to this factor, if they are not below it; what is then measured
@@ -26,9 +26,13 @@ pub struct ReproduceArgs {
     /// leaves out what needs them
     #[arg(long, value_name = "DIR")]
     pub captures: Option<PathBuf>,
-    /// Seed of all random choices
+    /// First seed of all random choices
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,
+    /// So many seeds, from the first on: figures are then means with 95 % intervals, and what is accepted must hold the
+    /// whole interval [default: 5, with --quick 1]
+    #[arg(long, value_name = "N")]
+    pub seeds: Option<NonZeroU32>,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
@@ -38,7 +42,7 @@ pub struct ReproduceArgs {
     /// Replace a page that is there already
     #[arg(long)]
     pub force: bool,
-    /// Fail when a check differs
+    /// Fail when a claim has a number outside what is accepted
     #[arg(long)]
     pub strict: bool,
     /// Workloads at a time [default: the cores there are]
@@ -52,7 +56,7 @@ Examples:
   flashlore reproduce all --quick
   flashlore reproduce ca-ssd --figure 7a
   flashlore reproduce ca-ssd --scale 0.05
-  flashlore reproduce delta-ftl
+  flashlore reproduce delta-ftl --seeds 1
   flashlore reproduce combined --captures captures
   flashlore reproduce i-cash --figure table6
   flashlore reproduce ca-ssd --json > ca-ssd.json";

@@ -1,4 +1,5 @@
-//! What makes a definition sound: whatever it names exists, no two runs have one name, and every check can be judged.
+//! What makes a definition sound: whatever it names exists, no two runs have one name, and what claims
+//! and differences name is there.
 
 use std::collections::BTreeSet;
 
@@ -33,8 +34,14 @@ impl Paper {
             }
         }
         let mut needed = BTreeSet::new();
-        for check in &self.check {
-            for row in self.rows(check)? {
+        let mut ids = BTreeSet::new();
+        for claim in &self.claim {
+            if !ids.insert(&claim.id) || claim.places.is_empty() {
+                let place = format!("claim {}", claim.id);
+                let message = "expected an id of its own, and one place at least".to_owned();
+                return Err(self.fault(place, message));
+            }
+            for row in self.rows(claim)? {
                 row.measures.iter().for_each(|e| e.needs(&mut needed));
             }
         }
@@ -75,11 +82,30 @@ impl Paper {
     /// What a quick look and the differences name has to exist.
     fn check_words(&self) -> Result<(), PaperError> {
         for difference in &self.difference {
-            let known = |id: &String| self.check.iter().any(|check| check.id == *id);
-            if let Some(id) = difference.checks.iter().find(|id| !known(id)) {
-                let place = format!("difference {}", difference.title);
-                return Err(self.fault(place, format!("there is no check {id}")));
+            let place = || format!("difference {}", difference.title);
+            let known = |id: &String| self.claim.iter().any(|claim| claim.id == *id);
+            if let Some(id) = difference.claims.iter().find(|id| !known(id)) {
+                return Err(self.fault(place(), format!("there is no claim {id}")));
             }
+            if let Some(by) = difference
+                .shown_by
+                .iter()
+                .find(|by| !self.is_experiment(by))
+            {
+                let message = format!(
+                    "shown_by '{by}': expected `variant NAME` or `item CLAIM/NAME` of those that there are"
+                );
+                return Err(self.fault(place(), message));
+            }
+        }
+        let claimed = self.figures();
+        if let Some(place) = self
+            .without_claim
+            .keys()
+            .find(|place| claimed.contains(place.as_str()))
+        {
+            let message = "there are claims of it".to_owned();
+            return Err(self.fault(format!("without_claim {place}"), message));
         }
         let Some(quick) = &self.quick else {
             return Ok(());
@@ -95,9 +121,22 @@ impl Paper {
             .find(|f| !self.figures().contains(f.as_str()))
         {
             Some(figure) => {
-                Err(self.fault(place, format!("no check belongs to figure '{figure}'")))
+                Err(self.fault(place, format!("no claim belongs to figure '{figure}'")))
             }
             None => Ok(()),
         }
+    }
+
+    /// Whether `variant NAME` or `item CLAIM/NAME` names something that is run.
+    fn is_experiment(&self, text: &str) -> bool {
+        if let Some(name) = text.strip_prefix("variant ") {
+            return self.sensitivity.variant.iter().any(|v| v.name == name);
+        }
+        let named = text.strip_prefix("item ").and_then(|of| of.split_once('/'));
+        let Some((id, name)) = named else {
+            return false;
+        };
+        let mut of = self.claim.iter().filter(|claim| claim.id == id);
+        of.any(|claim| claim.item.iter().any(|item| item.name == name))
     }
 }

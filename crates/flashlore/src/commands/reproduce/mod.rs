@@ -2,8 +2,10 @@
 
 mod pool;
 
+use std::num::NonZeroU32;
+
 use flashlore_papers::experiment::{Captures, Experiment, ReproduceOptions};
-use flashlore_papers::{PAPERS, Paper, PaperError, Report, Verdict, load, table};
+use flashlore_papers::{PAPERS, Paper, PaperError, Report, load, table};
 use flashlore_trace::Existing;
 use serde_json::json;
 
@@ -13,6 +15,9 @@ use crate::error::CliError;
 use crate::output::{print, print_json};
 use crate::python::{Python, as_text};
 use crate::runs::threads;
+
+/// How many seeds a whole experiment has.
+const SEEDS: NonZeroU32 = NonZeroU32::new(5).unwrap();
 
 /// What stands for all experiments that come with the program.
 const ALL: &str = "all";
@@ -72,7 +77,7 @@ fn papers(args: &ReproduceArgs) -> Result<Vec<Paper>, CliError> {
     let chosen: Vec<Paper> = all.into_iter().filter(has).collect();
     match chosen.is_empty() {
         true => Err(CliError::Usage(format!(
-            "no check belongs to figure '{figure}'; expected one of {}",
+            "no claim belongs to figure '{figure}'; expected one of {}",
             known.join("; ")
         ))),
         false => Ok(chosen),
@@ -99,6 +104,9 @@ fn options(args: &ReproduceArgs, paper: &Paper) -> Result<ReproduceOptions, Pape
         variants: !args.quick,
         scale,
         seed: args.seed,
+        seeds: args
+            .seeds
+            .unwrap_or(if args.quick { NonZeroU32::MIN } else { SEEDS }),
         captures,
     })
 }
@@ -187,9 +195,10 @@ fn write_page(
 }
 
 fn refuse_differing(args: &ReproduceArgs, reports: &[&Report]) -> Result<(), CliError> {
-    match reports.iter().map(|r| r.count(Verdict::Differs)).sum() {
+    let broken: usize = reports.iter().map(|r| r.identities().1).sum();
+    match reports.iter().map(|r| r.outside()).sum::<usize>() + broken {
         differing @ 1usize.. if args.strict => Err(CliError::Differs(format!(
-            "numbers that differ from what is accepted: {differing}"
+            "claims with a number outside what is accepted, and broken identities: {differing}"
         ))),
         _ => Ok(()),
     }
