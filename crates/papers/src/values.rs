@@ -36,12 +36,13 @@ pub const VALUE_FIGURES: [&str; 23] = [
 /// Entries of the tables at which misses of popular values are counted.
 const MISS_ENTRIES: [f64; 4] = [16384.0, 65536.0, 131_072.0, 262_144.0];
 
-/// Counts the values of what `readers` give. `scale` is that of the workload: the tables at which
-/// misses are counted are scaled with it.
+/// Counts the values of what `readers` give, of its first hours if there is a number of them. `scale` is
+/// that of the workload: the tables at which misses are counted are scaled with it.
 pub fn count(
     readers: Vec<TraceReader>,
     options: &WorkloadOptions,
     scale: f64,
+    hours: Option<f64>,
 ) -> Result<Vec<(&'static str, f64)>, PaperError> {
     let mut characterizer = Characterizer::new(Options {
         index_sizes: MISS_ENTRIES
@@ -49,9 +50,10 @@ pub fn count(
             .to_vec(),
         ..Options::default()
     })?;
+    let end_ns = hours.map_or(f64::INFINITY, |hours| hours * 3600e9);
     let mut refused: Option<CharacterizeError> = None;
     for_each_access(readers, options, |access| {
-        if refused.is_none() {
+        if refused.is_none() && (access.time_ns as f64) < end_ns {
             refused = characterizer.observe(access).err();
         }
         Ok(())
@@ -154,24 +156,27 @@ mod tests {
 
     use super::*;
 
-    /// Counts accesses of a page each, given as first sector, operation and content, with tables of 1, 4, 8
-    /// and 16 entries.
-    fn counted(accesses: &[(u64, char, char)]) -> Vec<(&'static str, f64)> {
+    type Found = Vec<(&'static str, f64)>;
+
+    /// Counts accesses of a page each, an hour apart, given as first sector, operation and content, with
+    /// tables of 1, 4, 8 and 16 entries.
+    fn counted(accesses: &[(u64, char, char)], hours: Option<f64>) -> Found {
         let line = |(time, (sector, op, digest)): (usize, &(u64, char, char))| {
             let digest = digest.to_string().repeat(32);
+            let time = time as u64 * 3_600_000_000_000;
             format!("{time} 1 p {sector} 8 {op} 6 0 {digest}\n")
         };
         let text: String = accesses.iter().enumerate().map(line).collect();
         let read = ReadOptions::default();
         let reader = TraceReader::from_bytes("hand.fiu", text.into_bytes(), &read).unwrap();
         let options = WorkloadOptions::new(ContentModel::FromTrace);
-        count(vec![reader], &options, 1.0 / 16384.0).unwrap()
+        count(vec![reader], &options, 1.0 / 16384.0, hours).unwrap()
     }
 
     #[test]
     fn a_trace_by_hand() {
         // Pages 0, 1 and 2, contents a to c. The second write is silent, and so is the last, known by a read.
-        let figures = counted(&[
+        let accesses = [
             (0, 'W', 'a'),
             (0, 'W', 'a'),
             (8, 'W', 'b'),
@@ -182,7 +187,8 @@ mod tests {
             (0, 'R', 'a'),
             (16, 'R', 'a'),
             (16, 'W', 'a'),
-        ]);
+        ];
+        let figures = counted(&accesses, None);
         let wanted = [
             ("requests", 10.0),
             ("write_percent", 60.0),
@@ -219,6 +225,9 @@ mod tests {
         let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
         let left = VALUE_FIGURES.into_iter().filter(|n| !names.contains(n));
         assert_eq!(left.collect::<Vec<_>>(), ["depth90_all"]);
+        // Accesses at 0, 1 and 2 hours.
+        let early = counted(&accesses, Some(3.0));
+        assert_eq!(early[0], ("requests", 3.0));
     }
 
     #[test]
@@ -230,12 +239,12 @@ mod tests {
             let found = figures.iter().find(|(n, _)| *n == name);
             found.map(|(_, value)| *value)
         };
-        let few = counted(&accesses);
+        let few = counted(&accesses, None);
         assert_eq!(get(&few, "depth90"), Some(1.0));
         assert_eq!(get(&few, "depth90_all"), None);
         accesses.extend(vec![(0, 'W', 'a'); 8]);
         // 18 of 20 writes hit: 17 at depth 1, and one at depth 2 that is needed for 90 %.
-        let more = counted(&accesses);
+        let more = counted(&accesses, None);
         assert_eq!(get(&more, "depth90"), Some(1.0));
         assert_eq!(get(&more, "depth90_all"), Some(2.0));
     }
