@@ -80,7 +80,7 @@ fn several_seeds_give_means_with_intervals_whose_whole_is_judged() {
     let measured = |seeds: &[&str]| {
         let report = run(&[&command[..], seeds].concat()).json();
         let item = &report["claims"][0]["items"][0];
-        let figure = |name: &str| item["measured"][0][name].as_f64().unwrap();
+        let figure = |name: &str| item["measured"][1][name].as_f64().unwrap();
         let of = (figure("low"), figure("mean"), figure("high"));
         (of, report["seeds"].clone())
     };
