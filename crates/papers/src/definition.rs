@@ -110,6 +110,8 @@ pub struct SystemChoice {
 pub struct Sensitivity {
     pub workloads: Vec<String>,
     pub systems: Vec<String>,
+    /// The largest factor on the workloads of variants; none where they are as large as the others.
+    pub scale: Option<f64>,
     pub column: Vec<Column>,
     pub variant: Vec<Variant>,
 }
@@ -314,6 +316,11 @@ item = [
         assert!(
             scale.ends_with("quick: scale 2: expected a number above 0 and at most 1"),
             "{scale}"
+        );
+        let variants = error("systems = [], column", "systems = [], scale = 0, column");
+        assert!(
+            variants.ends_with("sensitivity: scale 0: expected a number above 0 and at most 1"),
+            "{variants}"
         );
         let claim = quick("difference = [{ claims = [\"C2\"], title = \"t\", text = \"x\" }]");
         assert_eq!(claim, "small: difference t: there is no claim C2");

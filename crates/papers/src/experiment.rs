@@ -248,6 +248,11 @@ impl<'a> Experiment<'a> {
                 groups.extend(self.group(workload, seed, calibrated)?);
             }
         }
+        if let Some(scale) = self.paper.sensitivity.scale {
+            for workload in &self.workloads {
+                groups.extend(self.small_variants(workload, scale, calibrated)?);
+            }
+        }
         Ok(groups)
     }
 
@@ -266,7 +271,7 @@ impl<'a> Experiment<'a> {
                 runs.push((name, self.recipe(workload, system, seed).config(&frozen)?));
             }
         }
-        if seed == self.options.seed {
+        if seed == self.options.seed && self.paper.sensitivity.scale.is_none() {
             runs.extend(self.variants(workload, calibrated)?);
         }
         let trials = self.trials(workload, seed, calibrated)?;
@@ -279,6 +284,26 @@ impl<'a> Experiment<'a> {
             runs,
             trials,
             count,
+        }))
+    }
+
+    /// The variants of a workload that is smaller than that of the other runs.
+    fn small_variants(
+        &self,
+        workload: &Workload,
+        scale: f64,
+        calibrated: Option<&Calibrated>,
+    ) -> Result<Option<Group>, PaperError> {
+        let mut workload = workload.clone();
+        workload.scale = workload.scale.min(scale);
+        let runs = self.variants(&workload, calibrated)?;
+        Ok((!runs.is_empty()).then(|| Group {
+            workload,
+            seed: self.options.seed,
+            captures: self.captures(),
+            runs,
+            trials: Vec::new(),
+            count: None,
         }))
     }
 
@@ -454,6 +479,58 @@ mod tests {
             from: 0.1,
             to: 0.4,
         }
+    }
+
+    #[test]
+    fn small_variants_replay_a_smaller_workload_and_leave_the_others_alone() {
+        let text = r#"
+name = "small"
+title = "t"
+source = "s"
+traces = ["web"]
+system.plain = { preset = "plain" }
+workload = [{ id = "{profile}", profiles = ["web"], scale = 0.5, device = "ca-ssd-4g", systems = ["plain"] }]
+sensitivity = { workloads = ["web"], systems = ["plain"], SCALE column = [], variant = [{ name = "v" }] }
+[[claim]]
+id = "C1"
+places = ["1"]
+statement = "c"
+source = "s"
+kind = "measured"
+item = [{ name = "n", measure = "erases@web/plain", published = 5, tolerance = 2 }]
+"#;
+        let groups = |scale: &str| {
+            let paper = Paper::parse("small", &text.replace("SCALE", scale)).unwrap();
+            let options = ReproduceOptions {
+                figures: Vec::new(),
+                variants: true,
+                scale: 1.0,
+                seed: 1,
+                seeds: NonZeroU32::new(2).unwrap(),
+                captures: Captures::Missing,
+            };
+            let experiment = Experiment::new(&paper, options).unwrap();
+            let groups = experiment.groups(None).unwrap().into_iter();
+            let told = |group: Group| {
+                let runs = group.runs.into_iter().map(|(name, _)| name);
+                (
+                    group.seed,
+                    group.workload.scale,
+                    runs.collect::<Vec<_>>().join(" "),
+                )
+            };
+            groups.map(told).collect::<Vec<_>>()
+        };
+        let run = |seed, scale, names: &str| (seed, scale, names.to_owned());
+        let alone = [run(1, 0.5, "web/plain"), run(2, 0.5, "web/plain")];
+        assert_eq!(
+            groups("scale = 0.1,"),
+            [&alone[..], &[run(1, 0.1, "web/plain#v")]].concat()
+        );
+        assert_eq!(
+            groups(""),
+            [run(1, 0.5, "web/plain web/plain#v"), alone[1].clone()]
+        );
     }
 
     #[test]

@@ -157,6 +157,8 @@ const MOST_POINTS: f64 = 10.0;
 const WIDEST_RATIO: f64 = 4.0;
 /// Or in points, where the unit is percent.
 const WIDEST_POINTS: f64 = 40.0;
+/// The same of a range that a paper prints.
+const WIDEST_PRINTED: (f64, f64) = (2.0, 20.0);
 /// For ends that are printed with few digits.
 const ROUNDING: f64 = 1e-9;
 
@@ -313,13 +315,11 @@ impl Item {
             return Err(format!("{range}: expected two ends, the lower one first"));
         }
         let percent = self.unit == "%";
-        if is_published {
-            let at = self.published.ok_or("a size needs its published value")?;
+        if is_published && let Some(at) = self.published {
             let share = MOST_SHARE * at.abs();
-            let most = if percent {
-                share.max(MOST_POINTS)
-            } else {
-                share
+            let most = match percent {
+                true => share.max(MOST_POINTS),
+                false => share,
             } + ROUNDING;
             let reaches = low <= at && at <= high && at - low <= most && high - at <= most;
             return match reaches {
@@ -329,13 +329,18 @@ impl Item {
                 )),
             };
         }
-        let narrow = (percent && high - low <= WIDEST_POINTS + ROUNDING)
-            || (low > 0.0 && high / low <= WIDEST_RATIO + ROUNDING);
+        // A paper may print a range and no value.
+        let (ratio, points) = match is_published {
+            true => (WIDEST_PRINTED.0, WIDEST_PRINTED.1),
+            false => (WIDEST_RATIO, WIDEST_POINTS),
+        };
+        let narrow = (percent && high - low <= points + ROUNDING)
+            || (low > 0.0 && high / low <= ratio + ROUNDING);
         match narrow {
             true => Ok(()),
             false => Err(format!(
-                "{range}: expected ends above 0 whose ratio is at most {WIDEST_RATIO}, or at most {WIDEST_POINTS} \
-                 points of %; a sign or an order is `falling`"
+                "{range}: expected ends above 0 whose ratio is at most {ratio}, or at most {points} points of %; a \
+                 sign or an order is `falling`"
             )),
         }
     }
@@ -366,7 +371,7 @@ mod tests {
             ("measure = '1'\nwithin = [0, 41]\nunit = '%'", Ours),
             ("measure = '1'\nwithin = [1, inf]", Ours),
             ("measure = '1'\nwithin = [2, 1]", Ours),
-            ("measure = '1'\nwithin = [0.5, 1]", Measured),
+            ("measure = '1'\nwithin = [0.4, 1]", Measured),
             ("measure = '1'\npublished = 10\ntolerance = 4.1", Measured),
             (
                 "measure = '1'\npublished = 10\nwithin = [10.5, 12]",

@@ -118,14 +118,14 @@ impl Paper {
             let message = "there are claims of it".to_owned();
             return Err(self.fault(format!("without_claim {place}"), message));
         }
+        if let Some(scale) = self.sensitivity.scale {
+            self.check_scale("sensitivity", scale)?;
+        }
         let Some(quick) = &self.quick else {
             return Ok(());
         };
+        self.check_scale("quick", quick.scale)?;
         let place = "quick".to_owned();
-        if !is_scale(quick.scale) {
-            let message = format!("scale {}: {EXPECTED_SCALE}", quick.scale);
-            return Err(self.fault(place, message));
-        }
         match quick
             .figures
             .iter()
@@ -135,6 +135,13 @@ impl Paper {
                 Err(self.fault(place, format!("no claim belongs to figure '{figure}'")))
             }
             None => Ok(()),
+        }
+    }
+
+    fn check_scale(&self, place: &str, scale: f64) -> Result<(), PaperError> {
+        match is_scale(scale) {
+            true => Ok(()),
+            false => Err(self.fault(place.to_owned(), format!("scale {scale}: {EXPECTED_SCALE}"))),
         }
     }
 
