@@ -9,7 +9,8 @@
 | `places` | names of papers, figures and tables; where the page can be linked to |
 | `commands` | the command lines that repeat what the page shows |
 | `numbers` | the figures of a claim |
-| `claims` | a claim with its table, figures and known differences |
+| `claims` | a claim with its table and its figures |
+| `differences` | known differences, and the experiments that show their causes |
 | `sensitivity` | which claims hold with other settings |
 | `summary` | all papers beside one another |
 | `markdown` | the prose of known differences |

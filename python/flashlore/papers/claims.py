@@ -1,10 +1,10 @@
-"""A claim of the page: what it says and where, verdicts by aspect, its numbers, and what is known of differences."""
+"""A claim of the page: what it says and where, its verdicts by aspect, its numbers, and why they are not judged."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flashlore.papers import markdown, numbers, places, states, verdicts
+from flashlore.papers import differences, numbers, places, states, verdicts
 from flashlore.report.markup import Html, element, join
 from flashlore.report.page import badge
 from flashlore.report.table import Cell, Column, Table, number
@@ -12,7 +12,7 @@ from flashlore.report.table import Cell, Column, Table, number
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from flashlore.papers.document import Claim, Difference, Item, Measured, Report, VerdictName
+    from flashlore.papers.document import Claim, Item, Measured, Report, VerdictName
     from flashlore.report.page import Section
     from flashlore.report.table import Value
 
@@ -34,9 +34,7 @@ def show(part: Section, report: Report, claim: Claim, place: str) -> None:
     part.html(element("p", marks(claim), class_="marks"))
     part.table(_table(report, claim))
     part.bullets(_reasons(claim))
-    for difference in report["differences"]:
-        if claim["id"] in difference["claims"]:
-            _known(part, report, claim, difference)
+    differences.of_claim(part, report, claim)
     drawn = numbers.panels(claim)
     if drawn:
         part.figures(drawn)
@@ -129,42 +127,6 @@ def _reasons(claim: Claim) -> Iterable[Html]:
     for (verdict, because), names in found.items():
         of = "" if len(names) == len(claim["items"]) else f" ({', '.join(names)})"
         yield element("span", verdicts.framed(verdict), f"{of}: {because}.")
-
-
-def _known(part: Section, report: Report, claim: Claim, difference: Difference) -> None:
-    """Tell of a difference under the first of its claims that is shown, and link to it under the others."""
-    first = next(each["id"] for each in _in_order(report) if each["id"] in difference["claims"])
-    if claim["id"] == first:
-        show_difference(part, report, difference)
-    else:
-        place = places.of_difference(report, difference)
-        part.html(element("p", "Known: ", places.link(difference["title"], place), f" (with {first})"))
-
-
-def _in_order(report: Report) -> Iterable[Claim]:
-    """Give the claims in the order of the page."""
-    for place, claims in places.grouped(report["claims"]).items():
-        yield from (claim for claim in claims if claim["places"][0] == place)
-
-
-def show_difference(part: Section, report: Report, difference: Difference) -> None:
-    """Tell of a known difference, and which experiments show its cause."""
-    shown_by = [places.experiment(report, each) for each in difference["shown_by"]]
-    if shown_by:
-        cause: list[str | Html] = ["Shown by ", places.listed(shown_by), "."]
-    elif difference["claims"]:
-        cause = ["No experiment here shows the cause."]
-    else:
-        cause = []
-    part.html(
-        element(
-            "div",
-            element("p", element("strong", f"Known: {difference['title']} "), cause),
-            element("details", element("summary", "What is known"), markdown.blocks(difference["text"])),
-            id=places.of_difference(report, difference),
-            class_="known",
-        )
-    )
 
 
 def contents(report: Report, claims: Sequence[Claim]) -> Html:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flashlore.papers import claims, places, sensitivity, summary, verdicts
+from flashlore.papers import claims, differences, places, sensitivity, summary, verdicts
 from flashlore.papers.commands import ALL, Flags
 from flashlore.report.markup import element
 from flashlore.report.page import Page, command
@@ -68,7 +68,7 @@ def _paper(section: Section, report: Report, flags: Flags) -> None:
     if general:
         rest = section.subsection("What else is known")
         for difference in general:
-            claims.show_difference(rest, report, difference)
+            differences.show(rest, report, difference)
     if report["without_claim"]:
         _without_claim(section.subsection("Nothing measurable"), report)
     if report["sensitivity"] is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from flashlore.report.markup import Html, element, escape, join
+from flashlore.report.markup import Html, element, join
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,11 +21,6 @@ LABELS = {
     "i-cash-control": "I-CASH, its control",
     "combined": "Everything combined",
 }
-
-_VARIANT = "variant "
-_ITEM = "item "
-# What stands in the name of an item for each of the traces.
-_TRACE = "{trace}"
 
 
 def label(paper: str) -> str:
@@ -83,30 +78,6 @@ def link(text: str, place: str) -> Html:
     return element("a", text, href=f"#{place}")
 
 
-def experiment(report: Report, shown_by: str) -> Html:
-    """Name an experiment that shows a cause, linked to what came out of it."""
-    if shown_by.startswith(_VARIANT):
-        name = shown_by.removeprefix(_VARIANT)
-        place = of_setting(report, name)
-        return _named(f"the setting {_quoted(name)}", place)
-    wanted = re.escape(shown_by.removeprefix(_ITEM)).replace(re.escape(_TRACE), ".+")
-    found = [
-        _named(f"{claim['id']} {_quoted(item['name'])}", of_item(report, claim, item))
-        for claim in report["claims"]
-        for item in claim["items"]
-        if re.fullmatch(wanted, f"{claim['id']}/{item['name']}")
-    ]
-    return listed(found) if found else _named(shown_by.removeprefix(_ITEM), None)
-
-
 def listed(parts: Sequence[Html]) -> Html:
     """Put parts behind one another with commas."""
     return join([part if not index else join([", ", part]) for index, part in enumerate(parts)])
-
-
-def _named(text: str, place: str | None) -> Html:
-    return escape(f"{text} (not run here)") if place is None else link(text, place)
-
-
-def _quoted(text: str) -> str:
-    return f"\N{LEFT DOUBLE QUOTATION MARK}{text}\N{RIGHT DOUBLE QUOTATION MARK}"

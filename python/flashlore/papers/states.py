@@ -26,12 +26,12 @@ class State:
 
 
 INSIDE = State("inside", "good", theme.BETTER[0], "circle")
-FITTED = State("inside, fitted", "fair", theme.CAUSES["host"][0], "triangle-up")
+FITTED = State("inside, fitted", "fair", theme.CAUSES["unique"][0], "triangle-up")
 OUTSIDE = State("outside", "bad", theme.WORSE[0], "cross")
 INSIDE_SCALED = State("inside, scaled", "neutral", theme.CAUSES["reborn"][0], "circle")
 OUTSIDE_SCALED = State("outside, scaled", "neutral", theme.CAUSES["gc"][0], "cross")
 SHOWN = State("shown", "neutral", theme.MUTED[0], "triangle-right")
-HOLDS = State("identity holds", "good", theme.SHAPE[0], "square")
+HOLDS = State("identity holds", "good", theme.OURS[0], "square")
 BROKEN = State("identity broken", "bad", theme.CAUSES["wear"][0], "triangle-down")
 
 ALL = (INSIDE, FITTED, OUTSIDE, INSIDE_SCALED, OUTSIDE_SCALED, SHOWN, HOLDS, BROKEN)

@@ -39,7 +39,7 @@ ALL: tuple[Verdict, ...] = (
         "holds",
         "The same, of a claim of our own that no paper makes.",
         "good",
-        theme.SHAPE[0],
+        theme.OURS[0],
     ),
     Verdict(
         "fitted",
@@ -47,7 +47,7 @@ ALL: tuple[Verdict, ...] = (
         "In the range, but an input was chosen so that it is. It shows that the published figure can come out, not "
         "that it must.",
         "fair",
-        theme.CAUSES["host"][0],
+        theme.CAUSES["unique"][0],
     ),
     Verdict(
         "differs",
@@ -61,7 +61,7 @@ ALL: tuple[Verdict, ...] = (
         "cause unknown",
         "A number is outside what is accepted, and no experiment shows why.",
         "bad",
-        theme.CAUSES["gc"][0],
+        theme.CAUSES["wear"][0],
     ),
     Verdict(
         "scaled",
