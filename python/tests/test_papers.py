@@ -267,6 +267,7 @@ def test_identities_are_told_apart_and_broken_ones_by_name(document: Any) -> Non
         (item(40.0, scaled=True), "outside, scaled", None),
         (item(64.0, standing=because("contradictory")), "shown", None),
         (item(64.0, standing=because("unjudged"), inside=None), "shown", None),
+        (item(74.5, 1.0, standing=because("unjudged")), "shown", None),
         (order(2.0, 1.0), "inside", None),
         (order(2.0, 1.9, inside=False), "outside", "not for every seed"),
         (order(1.0, 2.0, inside=False), "outside", None),
@@ -404,6 +405,12 @@ def test_a_setting_that_has_all_inside_is_named(document: Any) -> None:
     found = document["papers"][0]["sensitivity"]
     found["inside"][2][1][2] = True
     assert sensitivity.sentence(found) == "All 3 aspects of claims are inside at once under: one die."
+
+
+def test_settings_on_smaller_workloads_say_little(document: Any) -> None:
+    assert "this says little of them" not in text_of(document)
+    document["papers"][0]["scale"] = 0.1
+    assert "this says little of them" in text_of(document)
 
 
 def test_settings_can_be_linked_to_without_claims_too(document: Any) -> None:

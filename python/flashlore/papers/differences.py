@@ -78,11 +78,12 @@ def experiment(report: Report, difference: Difference, shown_by: str) -> Html:
 def _moved(report: Report, difference: Difference, setting: str) -> str:
     """Say which claims of a difference are inside under a setting, as far as the table of settings has them."""
     found = report["sensitivity"]
-    inside = dict(found["inside"]).get(setting, []) if found else []
-    claims = found["claims"] if found else []
+    inside = dict(found["inside"]).get(setting) if found else None
+    if not found or inside is None:
+        return ""
     about = [
         f"{claim} {aspect} {'inside' if is_inside else 'outside'} there"
-        for (claim, aspect), is_inside in zip(claims, inside, strict=bool(inside))
+        for (claim, aspect), is_inside in zip(found["claims"], inside, strict=True)
         if claim in difference["claims"]
     ]
     return f" ({', '.join(about)})" if about else ""

@@ -23,6 +23,10 @@ def show(section: Section, report: Report, found: Sensitivity) -> None:
         f"changed. All with the first seed alone, {report['seeds'][0]}, so a number counts as inside if it is in its "
         "range; there are no intervals here."
     )
+    if report["scale"] != 1:
+        section.prose(
+            "The workloads are smaller than those that the ranges are meant for, so this says little of them."
+        )
     if found["claims"]:
         section.html(element("p", element("strong", sentence(found))))
         section.prose(*_always_and_never(found))

@@ -57,7 +57,7 @@ def remark(item: Item) -> str | None:
     found = [measured for measured in item["measured"] if measured is not None]
     if len(found) < len(item["measured"]):
         return "not measurable"
-    if item["inside"] is not False:
+    if of(item) not in (OUTSIDE, OUTSIDE_SCALED, BROKEN):
         return None
     means = [measured["mean"] for measured in found]
     if item["within"] is not None:
