@@ -74,8 +74,8 @@ GRID = ("#e4e8ee", "#2b323d")
 GROUND = ("#fefefe", "#14181f")
 BETTER = ("#1a7f5a", "#4fd0a0")
 WORSE = ("#b3372b", "#ff8d7d")
-# Of a claim that holds in its shape alone.
-SHAPE = ("#7f9f1f", "#c3e06a")
+# Of a claim of our own that holds, and of an identity.
+OURS = ("#7f9f1f", "#c3e06a")
 
 # Of classes of requests: both kinds of access, where a figure is not about systems.
 CLASSES: dict[str, Look] = {
@@ -95,7 +95,7 @@ _PAIRS = (
     GROUND,
     BETTER,
     WORSE,
-    SHAPE,
+    OURS,
 )
 # Every colour of figures in its dark form.
 DARK_OF_LIGHT: dict[str, str] = dict(_PAIRS)
