@@ -2,8 +2,8 @@
 
 The name of a number stands above its row, so that the plot has the whole width of a narrow window. A bar with ends is
 the 95 % interval over the seeds. An order of several figures is a path of numbered points: it holds where the path
-never turns to the right. Numbers of different units, and orders, stand in panels of their own. Identities are not drawn:
-nothing was published of them, and the table says whether they hold.
+never turns to the right. Numbers of different units, and orders, stand in panels of their own. Identities are
+not drawn: nothing was published of them, and the table says whether they hold.
 
 A page of all papers has a hundred of these, and Altair takes a tenth of a second to check each. So they are written
 as Vega-Lite, which a test has Altair check once.
