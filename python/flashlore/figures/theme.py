@@ -74,7 +74,7 @@ GRID = ("#e4e8ee", "#2b323d")
 GROUND = ("#fefefe", "#14181f")
 BETTER = ("#1a7f5a", "#4fd0a0")
 WORSE = ("#b3372b", "#ff8d7d")
-# Of a claim of our own that holds, and of an identity.
+# Of a claim of our own that holds.
 OURS = ("#7f9f1f", "#c3e06a")
 
 # Of classes of requests: both kinds of access, where a figure is not about systems.
