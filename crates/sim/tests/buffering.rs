@@ -9,7 +9,7 @@ use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Tag};
 use flashlore_ftl::FtlOptions;
 use flashlore_ftl::buffer::Policy;
-use flashlore_sim::config::Load;
+use flashlore_sim::config::{Load, ReadOrder};
 use flashlore_sim::engine::buffering::{BufferingOptions, Traffic};
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
 use flashlore_sim::engine::system::{Deduplicating, Plain, Simulated, System};
@@ -82,6 +82,7 @@ fn host(buffering: BufferingOptions) -> Host {
         flush_after: 1000,
         buffering: Some(buffering),
         read_cache: None,
+        read_order: ReadOrder::SamePage,
         needs_content: true,
         codec: CodecTimes::default(),
         record: 0,

@@ -9,7 +9,7 @@ use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Geometry, Lpn, ObjectId};
 use flashlore_ftl::FtlOptions;
-use flashlore_sim::config::Load;
+use flashlore_sim::config::{Load, ReadOrder};
 use flashlore_sim::engine::Measured;
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
 use flashlore_sim::engine::system::{Deduplicating, Plain, Simulated, System};
@@ -63,6 +63,7 @@ const HOST: Host = Host {
     flush_after: 1000,
     buffering: None,
     read_cache: None,
+    read_order: ReadOrder::SamePage,
     needs_content: true,
     codec: CodecTimes {
         encode: 0,
