@@ -6,7 +6,7 @@
 //! content the trace says it has. Then all counters, wear and the clock start at 0.
 //!
 //! Without *overwrite* each address is written once, so that a full device has all its spare space: the fill leaves
-//! out what the prefill knows the content of, and the prefill leaves out the rest of what is filled.
+//! out what the prefill writes.
 
 use std::convert::Infallible;
 
@@ -92,16 +92,15 @@ fn write_all<S: System>(
     let state = &config.device.precondition;
     let exported = system.core().options().exported;
     let pages = (f64::from(exported) * state.fill.get()).round() as u32;
-    let filled = exported - pages..exported;
     let contents = contents.filter(|_| state.prefill_from_trace);
-    // What is overwritten loses its content, so that it is prefilled behind that.
+    // What is overwritten loses its content: it is prefilled behind that, whether it was filled or not.
     let mut prefilled = vec![false; exported as usize];
     if state.overwrite == Overwrite::None {
-        for (lpn, _) in contents.clone().filter(|(_, value)| value.is_some()) {
+        for (lpn, _) in contents.clone() {
             prefilled[lpn as usize] = true;
         }
     }
-    for lpn in filled.clone() {
+    for lpn in exported - pages..exported {
         if !prefilled[lpn as usize] {
             system.fill(Lpn(lpn)).map_err(failed)?;
             written.page(system)?;
@@ -113,8 +112,8 @@ fn write_all<S: System>(
         Overwrite::Steady => MOST_ROUNDS,
     };
     overwrite(system, exported, rounds, config.host.seed, written)?;
-    let left = contents.filter(|(lpn, value)| value.is_some() || !filled.contains(lpn));
-    prefill(system, left, config.system.dedup.prefill_in_index, written)
+    let in_index = config.system.dedup.prefill_in_index;
+    prefill(system, contents, in_index, written)
 }
 
 fn failed(source: FtlError<Infallible>) -> RunError {
