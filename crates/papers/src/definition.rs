@@ -136,6 +136,9 @@ pub struct Variant {
     /// `KEY=VALUE` texts that win over those of the workload.
     #[serde(default)]
     pub set: Vec<String>,
+    /// Further ones for workloads by name, which win over those.
+    #[serde(default)]
+    pub set_for: BTreeMap<String, Vec<String>>,
 }
 
 impl Paper {
@@ -332,6 +335,14 @@ item = [
              that there are"
         );
         assert!(shown("item C1/nothing").contains("'item C1/nothing'"));
+        let hours = error("values = true", "values = true, hours = 24");
+        assert_eq!(
+            hours,
+            "small: workload web: hours are for values alone, and there are systems"
+        );
+        let variant = "variant = [{ name = \"v\", set_for = { x = [] } }]";
+        let set_for = error("variant = []", variant);
+        assert_eq!(set_for, "small: variant v: set_for x: it is not varied");
         let place = quick("without_claim = { \"1\" = \"w\" }");
         assert_eq!(place, "small: without_claim 1: there are claims of it");
     }

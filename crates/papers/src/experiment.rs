@@ -322,6 +322,14 @@ impl<'a> Experiment<'a> {
             for system in &sensitivity.systems {
                 let mut texts = self.frozen(calibrated, Some(variant));
                 texts.extend(variant.set.iter().cloned());
+                texts.extend(
+                    variant
+                        .set_for
+                        .get(&workload.id)
+                        .into_iter()
+                        .flatten()
+                        .cloned(),
+                );
                 let name = format!("{}{}", workload.run(system), suffix(variant));
                 let recipe = self.recipe(workload, system, self.options.seed);
                 runs.push((name, recipe.config(&texts)?));
@@ -539,5 +547,57 @@ item = [{ name = "n", measure = "erases@web/plain", published = 5, tolerance = 2
     fn a_target_beyond_the_ends_is_not_searched() {
         let tried = search(&calibration(), |x| Ok(10.0 - x)).unwrap();
         assert_eq!(tried, [(0.1, 9.9), (0.4, 9.6)]);
+    }
+
+    #[test]
+    fn a_variant_may_set_more_for_one_workload() {
+        let text = r#"
+name = "small"
+title = "t"
+source = "s"
+traces = []
+system.plain = { preset = "plain" }
+workload = [{ id = "{profile}", profiles = ["web", "mail"], device = "ca-ssd-4g", systems = ["plain"] }]
+[sensitivity]
+workloads = ["web", "mail"]
+systems = ["plain"]
+column = []
+[[sensitivity.variant]]
+name = "dies"
+set = ["device.geometry.channels=2", "device.geometry.blocks_per_plane=1000"]
+set_for = { mail = ["device.geometry.blocks_per_plane=2000"] }
+[[claim]]
+id = "C1"
+places = ["1"]
+kind = "ours"
+statement = "s"
+source = "s"
+item = [{ name = "n", falling = ["erases@web/plain", "erases@mail/plain"] }]
+"#;
+        let paper = Paper::parse("small", text).unwrap();
+        let options = ReproduceOptions {
+            figures: Vec::new(),
+            variants: true,
+            scale: 1.0,
+            seed: 1,
+            seeds: NonZeroU32::MIN,
+            captures: Captures::Missing,
+        };
+        let experiment = Experiment::new(&paper, options).unwrap();
+        let groups = experiment.groups(None).unwrap();
+        let blocks = groups
+            .iter()
+            .flat_map(|group| &group.runs)
+            .map(|(name, config)| {
+                let geometry = &config.device.geometry;
+                (name.as_str(), geometry.channels, geometry.blocks_per_plane)
+            });
+        let wanted = [
+            ("web/plain", 8, Some(2048)),
+            ("web/plain#dies", 2, Some(1000)),
+            ("mail/plain", 8, Some(2048)),
+            ("mail/plain#dies", 2, Some(2000)),
+        ];
+        assert_eq!(blocks.collect::<Vec<_>>(), wanted);
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::search::SETTING;
 
 /// Names of the figures of a run on a device or of an array. A definition that names another is refused.
-pub const RUN_FIGURES: [&str; 84] = [
+pub const RUN_FIGURES: [&str; 89] = [
     "requests",
     "host_reads",
     "host_writes",
@@ -26,6 +26,11 @@ pub const RUN_FIGURES: [&str; 84] = [
     "log_victims",
     "pages_per_block",
     "valid_per_victim",
+    "victims_empty_percent",
+    "victims_eighth_percent",
+    "victims_quarter_percent",
+    "victims_half_percent",
+    "victims_three_quarters_percent",
     "waf_gc",
     "waf_total",
     "hit_rate",
@@ -131,6 +136,7 @@ impl Figures {
 pub fn of_run(output: &RunOutput) -> Vec<(&'static str, f64)> {
     let run = &output.result;
     let mut all = work(run);
+    all.extend(victims(run));
     all.extend(content(run));
     all.extend(times(run));
     if run.configuration.system.array.is_some() {
@@ -188,6 +194,28 @@ fn work(run: &RunResult) -> Pairs {
         ("waf_total", run.waf_total),
         ("die_busy", run.utilization.die_mean),
     ]
+}
+
+/// Shares of the blocks collected of which at most so much was valid.
+fn victims(run: &RunResult) -> Pairs {
+    let d = &run.configuration.device;
+    let block = u64::from(d.geometry.pages_per_block) * d.geometry.page_size.0 / UNIT_BYTES;
+    let share = |part: f64| share_below(&run.gc.valid_per_victim, part * block as f64);
+    vec![
+        ("victims_empty_percent", share(0.0)),
+        ("victims_eighth_percent", share(1.0 / 8.0)),
+        ("victims_quarter_percent", share(1.0 / 4.0)),
+        ("victims_half_percent", share(1.0 / 2.0)),
+        ("victims_three_quarters_percent", share(3.0 / 4.0)),
+    ]
+}
+
+/// Of victims with so many valid units, the per cent that have no more than these.
+fn share_below(victims: &[(u64, u64)], units: f64) -> Option<f64> {
+    let all: u64 = victims.iter().map(|(_, victims)| victims).sum();
+    let below = victims.iter().filter(|(valid, _)| *valid as f64 <= units);
+    let below: u64 = below.map(|(_, victims)| victims).sum();
+    (all > 0).then(|| 100.0 * below as f64 / all as f64)
 }
 
 /// What the policies did.
@@ -285,4 +313,17 @@ fn energy(run: &RunResult) -> Pairs {
         ("hdd_energy_j", Some(a.hdd_energy_j)),
         ("hdd_model_j", a.hdd_model_j),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn victims_are_shared_out_by_what_they_hold() {
+        let victims = [(0, 1), (3, 4), (8, 3), (40, 2)];
+        let shares = [0.0, 2.9, 3.0, 8.0, 39.0, 40.0].map(|units| share_below(&victims, units));
+        assert_eq!(shares, [10.0, 10.0, 50.0, 80.0, 80.0, 100.0].map(Some));
+        assert_eq!(share_below(&[], 1.0), None);
+    }
 }

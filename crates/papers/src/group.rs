@@ -114,7 +114,8 @@ impl Group {
             self.replay(reader(), &content, pages, ticker, &mut found)?;
         }
         if let Some(name) = &self.count {
-            let counted = values::count(reader(), &content, self.workload.scale)?;
+            let counted =
+                values::count(reader(), &content, self.workload.scale, self.workload.hours)?;
             found.figures.insert(name, counted);
         }
         Ok(found)
@@ -147,7 +148,7 @@ impl Group {
         let mut found = self.nothing();
         self.replay(vec![capture.open()?], &content, pages, ticker, &mut found)?;
         if let Some(name) = &self.count {
-            let counted = values::count(vec![capture.open()?], &content, 1.0)?;
+            let counted = values::count(vec![capture.open()?], &content, 1.0, self.workload.hours)?;
             found.figures.insert(name, counted);
         }
         Ok(found)

@@ -37,6 +37,8 @@ pub struct Series {
     /// Whether the values are counted.
     #[serde(default)]
     pub values: bool,
+    /// Only values of so many first hours are counted; nothing runs.
+    pub hours: Option<f64>,
     /// Compare the past of runs with history at so many instants with what was written.
     #[serde(default)]
     pub recovery_check: Option<u32>,
@@ -75,6 +77,8 @@ pub struct Workload {
     pub set: Vec<String>,
     pub systems: Vec<String>,
     pub values: bool,
+    /// As [`Series::hours`].
+    pub hours: Option<f64>,
     /// As [`Series::recovery_check`].
     pub recovery_check: Option<u32>,
 }
@@ -123,6 +127,7 @@ impl Series {
                     set: self.set.clone(),
                     systems: self.systems.clone(),
                     values: self.values,
+                    hours: self.hours,
                     recovery_check: self.recovery_check,
                 }
             };

@@ -27,6 +27,10 @@ impl Paper {
                     "expected profiles, captures or requests".to_owned(),
                 ));
             }
+            if workload.hours.is_some() && !workload.systems.is_empty() {
+                let message = "hours are for values alone, and there are systems".to_owned();
+                return Err(self.fault(place(), message));
+            }
             for run in workload.runs() {
                 if !runs.insert(run.clone()) {
                     return Err(self.fault(place(), format!("there are two runs {run}")));
@@ -46,6 +50,13 @@ impl Paper {
             }
         }
         self.check_words()?;
+        for variant in &self.sensitivity.variant {
+            let varied = &self.sensitivity.workloads;
+            if let Some(id) = variant.set_for.keys().find(|id| !varied.contains(id)) {
+                let place = format!("variant {}", variant.name);
+                return Err(self.fault(place, format!("set_for {id}: it is not varied")));
+            }
+        }
         self.columns()?.iter().for_each(|e| e.needs(&mut needed));
         let calibration = self.calibration.iter();
         needed.extend(calibration.map(|c| (c.run.clone(), c.figure.clone())));
