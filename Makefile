@@ -106,8 +106,9 @@ fuzz:
 planted:
 	crates/volume/planted/run.sh
 	PLANTED_PATCHES=crates/ftl/planted \
-	PLANTED_TESTS="ftl/prefetch ftl/sealed_before_window ftl/map_of_deltas ftl/map_cache" \
+	PLANTED_TESTS="ftl/prefetch ftl/sealed_before_window ftl/map_of_deltas ftl/map_cache ftl/delta_vectors" \
 	crates/volume/planted/run.sh
+	PLANTED_PATCHES=crates/sim/planted PLANTED_TESTS=sim/lib crates/volume/planted/run.sh
 	PLANTED_PATCHES=crates/array/planted \
 	PLANTED_TESTS="array/lib array/images array/model array/crash_search array/faults array/damage array/arbitrary array/options" \
 	crates/volume/planted/run.sh

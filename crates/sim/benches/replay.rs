@@ -27,7 +27,7 @@ use flashlore_ftl::policies::delta::viability::ViabilityOptions;
 use flashlore_ftl::policies::delta::{DeltaOptions, NEVER};
 use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::{FtlOptions, Policies};
-use flashlore_sim::config::Load;
+use flashlore_sim::config::{Load, ReadOrder};
 use flashlore_sim::engine::Measured;
 use flashlore_sim::engine::buffering::BufferingOptions;
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
@@ -175,6 +175,7 @@ fn host() -> Host {
         flush_after: 1_000_000,
         buffering: None,
         read_cache: None,
+        read_order: ReadOrder::SamePage,
         needs_content: false,
         codec: CodecTimes::default(),
         record: 0,

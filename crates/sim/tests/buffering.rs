@@ -9,7 +9,7 @@ use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Tag};
 use flashlore_ftl::FtlOptions;
 use flashlore_ftl::buffer::Policy;
-use flashlore_sim::config::Load;
+use flashlore_sim::config::{Load, ReadOrder};
 use flashlore_sim::engine::buffering::{BufferingOptions, Traffic};
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
 use flashlore_sim::engine::system::{Deduplicating, Plain, Simulated, System};
@@ -82,6 +82,7 @@ fn host(buffering: BufferingOptions) -> Host {
         flush_after: 1000,
         buffering: Some(buffering),
         read_cache: None,
+        read_order: ReadOrder::SamePage,
         needs_content: true,
         codec: CodecTimes::default(),
         record: 0,
@@ -443,10 +444,11 @@ fn a_full_queue_flushes_the_bucket_of_the_address_or_the_largest() {
         (30, 'R', 0),
         // The older version of the page itself goes, from 300.
         (300, 'W', 1),
+        // The newer one waits for its place until 540, and the read for that.
         (310, 'R', 1),
     ]);
     let run = replay(&mut system, queue(2, 1, true), &trace);
-    assert_eq!(run.responses, [0, 0, PROGRAM, 0, PROGRAM, 0]);
+    assert_eq!(run.responses, [0, 0, PROGRAM, 0, PROGRAM, 230]);
     let counted = run.queue();
     assert_eq!((counted.flushes, counted.flushed), (2, 2));
     assert_eq!((counted.read_hits, counted.changes_end), (2, 2));

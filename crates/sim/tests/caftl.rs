@@ -14,7 +14,7 @@ use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Geometry, Lpn};
 use flashlore_ftl::{FtlOptions, Mode, Watermarks};
-use flashlore_sim::config::Load;
+use flashlore_sim::config::{Load, ReadOrder};
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
 use flashlore_sim::engine::system::{Deduplicating, Simulated, System};
 use flashlore_sim::engine::{Measured, RunOptions, simulate};
@@ -104,6 +104,7 @@ fn host(setup: Setup) -> Host {
         flush_after: 1000,
         buffering: None,
         read_cache: None,
+        read_order: ReadOrder::SamePage,
         needs_content: true,
         codec: CodecTimes::default(),
         record: 0,

@@ -11,7 +11,7 @@ use flashlore_ftl::policies::delta::DeltaOptions;
 use flashlore_ftl::policies::delta::heat::HeatOptions;
 use flashlore_ftl::policies::delta::viability::ViabilityOptions;
 use flashlore_ftl::{FtlOptions, Policies, Unhashed};
-use flashlore_sim::config::Load;
+use flashlore_sim::config::{Load, ReadOrder};
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
 use flashlore_sim::engine::system::{Deduplicating, Simulated, System};
 use flashlore_sim::engine::{MeasureOptions, Measured};
@@ -119,6 +119,7 @@ fn means_with_scans(device: &mut Device, requests: Vec<Request>, scan_period: u6
         flush_after: 1_000_000,
         buffering: None,
         read_cache: None,
+        read_order: ReadOrder::SamePage,
         needs_content: false,
         codec: CodecTimes {
             encode: ENCODE,

@@ -14,7 +14,7 @@ use flashlore_flash::{Geometry, Lpn, Tag, When};
 use flashlore_ftl::FtlOptions;
 use flashlore_oracle::bus::{self, Operation, Phase};
 use flashlore_oracle::des::{self, Job, Span};
-use flashlore_sim::config::Load;
+use flashlore_sim::config::{Load, ReadOrder};
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
 use flashlore_sim::engine::system::{Deduplicating, Simulated, System};
 use flashlore_sim::engine::{MeasureOptions, Measured};
@@ -157,6 +157,7 @@ fn replayed(setup: Setup, block: &RequestBlock) -> Vec<(u64, u64)> {
         flush_after: 1_000_000,
         buffering: None,
         read_cache: None,
+        read_order: ReadOrder::SamePage,
         needs_content: true,
         codec: CodecTimes::default(),
         record: 0,

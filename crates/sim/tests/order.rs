@@ -9,10 +9,11 @@ use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Geometry, Lpn, ObjectId};
 use flashlore_ftl::FtlOptions;
-use flashlore_sim::config::Load;
+use flashlore_sim::config::{Load, ReadOrder};
 use flashlore_sim::engine::Measured;
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
 use flashlore_sim::engine::system::{Deduplicating, Plain, Simulated, System};
+use flashlore_sim::results::ResponseByKind;
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
 use proptest::prelude::*;
 
@@ -63,6 +64,7 @@ const HOST: Host = Host {
     flush_after: 1000,
     buffering: None,
     read_cache: None,
+    read_order: ReadOrder::SamePage,
     needs_content: true,
     codec: CodecTimes {
         encode: 0,
@@ -141,6 +143,44 @@ proptest! {
             prop_assert_eq!(found, expected.get(&lpn).copied(), "page {}", lpn);
         }
     }
+}
+
+/// How long the reads of two pages take, 10 after a write of the first that is hashed for 32.
+fn reads_behind_a_write(read_order: ReadOrder) -> [u64; 2] {
+    [0, 1].map(|lpn| {
+        let mut block = RequestBlock::default();
+        write(&mut block, 0, 0, &[1]);
+        block.requests.push(Request {
+            time_ns: 10,
+            lpn,
+            op: Op::Read,
+            first_value: NO_CONTENT,
+            ..block.requests[0]
+        });
+        let mut system = device(false, 1, false, 128);
+        system.fill(Lpn(0)).unwrap();
+        system.fill(Lpn(1)).unwrap();
+        system.core_mut().flash_mut().restart();
+        let host = Host { read_order, ..HOST };
+        let mut driver = Driver::new(&mut system, host, Measured::default());
+        driver.begin_measuring();
+        driver.replay(&block, 0, 2).unwrap();
+        driver.drain().unwrap();
+        let response = ResponseByKind::of(&driver.measured.response);
+        (response.read.mean.unwrap() * 1000.0).round() as u64
+    })
+}
+
+#[test]
+fn a_read_waits_for_the_hash_of_a_write_of_its_page_or_of_any() {
+    let (read, program) = (25 + 40, 40 + 200);
+    assert_eq!(reads_behind_a_write(ReadOrder::Bypass), [read, read]);
+    // The page lies where the write puts it, behind whose program it is read.
+    let waits = 32 - 10;
+    let same_page = [waits + program + read, read];
+    assert_eq!(reads_behind_a_write(ReadOrder::SamePage), same_page);
+    let fifo = [waits + program + read, waits + read];
+    assert_eq!(reads_behind_a_write(ReadOrder::Fifo), fifo);
 }
 
 fn write(block: &mut RequestBlock, time_ns: u64, lpn: u32, values: &[u32]) {

@@ -2,38 +2,68 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Literal, NotRequired, TypeAlias, TypedDict
+
+Kind: TypeAlias = Literal["measured", "derived", "ours"]
+# What a number tells of a claim; an identity tells nothing of it and is a check of the program.
+Aspect: TypeAlias = Literal["order", "shape", "size", "identity"]
+VerdictName: TypeAlias = Literal[
+    "reproduced", "holds", "fitted", "differs", "cause-unknown", "scaled", "contradictory", "not-judged"
+]
+
+# `is` is a word of Python.
+Standing = TypedDict(
+    "Standing", {"is": Literal["judged", "fitted", "contradictory", "unjudged"], "because": NotRequired[str]}
+)
+Standing.__doc__ = "Whether a number is judged, and why not simply so."
+
+
+class Measured(TypedDict):
+    """Mean over the seeds and its 95 % interval; of a single seed all three are the value."""
+
+    mean: float
+    low: float
+    high: float
 
 
 class Item(TypedDict):
-    """A number of a check, or an order of several: what was published, measured and accepted."""
+    """A number of a claim, or an order of several: what was published, measured and accepted."""
 
     name: str
-    kind: str
-    reason: str | None
+    aspect: Aspect
+    standing: Standing
     published: float | None
-    measured: list[float | None]
+    measured: list[Measured | None]
     accepted: str
     within: list[float] | None
     unit: str
-    verdict: str
+    # Whether the whole interval is accepted, or the order holds for every seed; absent where nothing is accepted.
+    inside: bool | None
+    # Whether a run of it is smaller than the one that the range is meant for.
+    scaled: bool
 
 
-class Check(TypedDict):
-    """A claim, with the figures, tables or sections that make it."""
+class Claim(TypedDict):
+    """A statement, with the figures, tables or sections that make it."""
 
     id: str
-    figures: list[str]
-    claim: str
+    places: list[str]
+    kind: Kind
+    statement: str
+    quote: str | None
     source: str
+    reading: str
+    verdicts: dict[Aspect, VerdictName]
     items: list[Item]
 
 
 class Difference(TypedDict):
-    """A known difference: a sentence, and paragraphs in Markdown. Without checks it is about all of them."""
+    """A known difference: a sentence, paragraphs in Markdown, and what shows it. Without claims it is about all."""
 
-    checks: list[str]
+    claims: list[str]
     title: str
+    # `variant NAME` or `item CLAIM/NAME`.
+    shown_by: list[str]
     text: str
 
 
@@ -50,16 +80,22 @@ class Calibrated(TypedDict):
 
 
 class Sensitivity(TypedDict):
-    """Figures with something changed: table and head of each column, name and values of each row."""
+    """Runs with something changed, of the first seed; the first row has nothing changed."""
 
+    # Table and head of each column.
     columns: list[list[str]]
+    # What is changed, with the figures of the columns.
     rows: list[tuple[str, list[float | None]]]
+    # The aspects of claims all of whose judged numbers are repeated.
+    claims: list[tuple[str, Aspect]]
+    # What is changed, with whether those are inside.
+    inside: list[tuple[str, list[bool]]]
 
 
 class LeftOut(TypedDict):
     """A number that was not done for want of a capture."""
 
-    check: str
+    claim: str
     name: str
 
 
@@ -78,10 +114,12 @@ class Report(TypedDict):
     version: str
     scale: float
     figures: list[str]
-    seed: int
+    seeds: list[int]
     calibration: Calibrated | None
     profiles: dict[str, str]
-    checks: list[Check]
+    claims: list[Claim]
+    # Figures and tables that claim nothing measurable, and why.
+    without_claim: dict[str, str]
     left_out: list[LeftOut]
     differences: list[Difference]
     sensitivity: Sensitivity | None

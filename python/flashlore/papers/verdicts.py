@@ -1,8 +1,4 @@
-"""Verdicts: what became of a number, in a word, a sentence and a look.
-
-A number that must come out whatever the workload (`exact`) and one that a workload with the published statistics must
-show (`shape`) both hold in the core's words; here they are told apart.
-"""
+"""Verdicts: what became of an aspect of a claim, in a word, a sentence and a look."""
 
 from __future__ import annotations
 
@@ -13,117 +9,102 @@ from flashlore.figures import theme
 from flashlore.report.page import badge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from flashlore.papers.document import Item, Report
+    from flashlore.papers.document import Aspect, Kind, VerdictName
     from flashlore.report.markup import Html
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A word, what it means, the kind of its badge, and colour and shape of its points."""
+    """The name in the JSON, a word, what it means, the kind of its badge, and its colour in figures."""
 
+    name: VerdictName
     word: str
     meaning: str
     kind: str
     colour: str
-    shape: str
 
 
 ALL: tuple[Verdict, ...] = (
     Verdict(
         "reproduced",
-        "Arithmetic of the paper, or an identity that must hold whatever the workload: it comes out.",
+        "reproduced",
+        "Every number of the aspect is in its range, and every order holds. Ranges were written down before the run, "
+        "and no input was fitted to them. With several seeds the whole 95 % interval is in the range, and an order "
+        "holds for every seed.",
         "good",
         theme.BETTER[0],
-        "circle",
     ),
     Verdict(
-        "shape",
-        "A range or an order that a workload with the published statistics must show, and does. "
-        "The traces themselves are not public, so single digits are not expected to agree.",
+        "holds",
+        "holds",
+        "The same, of a claim of our own that no paper makes.",
         "good",
-        theme.SHAPE[0],
-        "square",
+        theme.OURS[0],
     ),
     Verdict(
         "fitted",
-        "In the accepted range, but an input was chosen so that it is. It shows that the published figure can come "
-        "out, not that it must.",
+        "fitted",
+        "In the range, but an input was chosen so that it is. It shows that the published figure can come out, not "
+        "that it must.",
         "fair",
-        theme.CAUSES["host"][0],
-        "triangle-up",
+        theme.CAUSES["unique"][0],
     ),
     Verdict(
         "differs",
-        "Not in the accepted range, or not measurable. The known differences say why, as far as it is known.",
+        "differs",
+        "A number is outside what is accepted, and an experiment that is named with the claim shows why.",
         "bad",
         theme.WORSE[0],
-        "cross",
     ),
     Verdict(
-        "in range, scaled",
-        "In a range that is meant for the whole workload, measured on a part of it: shown, not judged.",
+        "cause-unknown",
+        "cause unknown",
+        "A number is outside what is accepted, and no experiment shows why.",
+        "bad",
+        theme.CAUSES["wear"][0],
+    ),
+    Verdict(
+        "scaled",
+        "scaled",
+        "The runs are smaller than those that the ranges are meant for: the numbers are shown and not judged.",
         "neutral",
         theme.CAUSES["reborn"][0],
-        "circle",
-    ),
-    Verdict(
-        "out of range, scaled",
-        "Outside a range that is meant for the whole workload, measured on a part of it: shown, not judged.",
-        "neutral",
-        theme.CAUSES["gc"][0],
-        "cross",
     ),
     Verdict(
         "contradictory",
-        "The paper contradicts itself. Both readings are shown.",
+        "contradictory",
+        "The paper contradicts itself: both readings are shown and neither is judged.",
         "neutral",
         theme.CAUSES["map"][0],
-        "triangle-down",
     ),
     Verdict(
-        "not reproducible",
-        "It depends on what is not published, or nothing was published to compare it with. The figure is shown.",
+        "not-judged",
+        "not judged",
+        "It depends on what is not published, or there is no published value to compare it with. It is shown.",
         "neutral",
         theme.MUTED[0],
-        "triangle-right",
     ),
 )
 
-BY_WORD = {verdict.word: verdict for verdict in ALL}
+OF = {verdict.name: verdict for verdict in ALL}
 
-# What a number can at most tell, by its kind, where there is a reason for it.
-KINDS = {"fitted": "fitted", "contradictory": "contradictory", "not-reproducible": "not reproducible"}
-
-_WORDS = {
-    "fitted": "fitted",
-    "differs": "differs",
-    "scaled-inside": "in range, scaled",
-    "scaled-outside": "out of range, scaled",
-    "contradictory": "contradictory",
-    "not-reproducible": "not reproducible",
+# The aspects that have verdicts, in the order of the page.
+ASPECTS: dict[Aspect, str] = {
+    "order": "a sign, or which of several figures is larger.",
+    "shape": "how a figure depends on another one.",
+    "size": "how large a figure is.",
 }
 
+KINDS: dict[Kind, str] = {
+    "measured": "the authors measured it.",
+    "derived": "it follows from numbers that the authors print.",
+    "ours": "no paper claims it; we do.",
+}
 
-def of(item: Item) -> Verdict:
-    """Give the verdict on a number."""
-    if item["verdict"] == "holds":
-        return BY_WORD["reproduced" if item["kind"] == "exact" else "shape"]
-    return BY_WORD[_WORDS[item["verdict"]]]
-
-
-def counts(items: Iterable[Item]) -> dict[str, int]:
-    """Count numbers by the word of their verdict, in the order of `ALL`, those that occur."""
-    found = [of(item).word for item in items]
-    return {verdict.word: found.count(verdict.word) for verdict in ALL if verdict.word in found}
+# Verdicts that say that a claim came out without its inputs being fitted to it.
+CAME_OUT: tuple[VerdictName, ...] = ("reproduced", "holds")
 
 
-def items(report: Report) -> list[Item]:
-    """Give all numbers of a report."""
-    return [item for check in report["checks"] for item in check["items"]]
-
-
-def framed(word: str, text: str | None = None) -> Html:
+def framed(name: VerdictName, text: str | None = None) -> Html:
     """Frame a verdict, or a text about it."""
-    return badge(text or word, BY_WORD[word].kind)
+    return badge(text or OF[name].word, OF[name].kind)

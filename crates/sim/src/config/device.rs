@@ -52,6 +52,8 @@ pub struct DeviceConfig {
     pub buffer: BufferConfig,
     /// RAM that keeps pages which were read.
     pub read_cache: ReadCacheConfig,
+    /// Which reads wait for writes.
+    pub reads: ReadsConfig,
     /// Wear levelling.
     pub wear: Wear,
     /// The state in which a run finds the device.
@@ -321,6 +323,27 @@ impl ReadCacheConfig {
     pub fn pages(&self) -> u64 {
         pages_of(self.size)
     }
+}
+
+/// Reads of the host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadsConfig {
+    /// Which earlier writes a read waits for.
+    pub order: ReadOrder,
+}
+
+/// Which earlier writes a read of the host waits for, while they are on their way to the map or have no place
+/// in RAM yet. Trims count as writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadOrder {
+    /// None: it may find an older version.
+    Bypass,
+    /// Those of its page.
+    SamePage,
+    /// All.
+    Fifo,
 }
 
 /// Wear levelling.

@@ -21,8 +21,8 @@ mod template;
 pub use array::{ArrayConfig, ArrayKind};
 pub use device::{
     Auto, BufferConfig, BufferPolicy, CacheKey, ChannelMode, DeviceConfig, Energy, Gc, GcCheck,
-    GcMode, GcPolicy, Geometry, Layout, MapCache, Overwrite, Precondition, ReadCacheConfig, Space,
-    SpareDefinition, Timing, Wear,
+    GcMode, GcPolicy, Geometry, Layout, MapCache, Overwrite, Precondition, ReadCacheConfig,
+    ReadOrder, ReadsConfig, Space, SpareDefinition, Timing, Wear,
 };
 pub use error::ConfigError;
 pub use flashlore_units::{Bytes, Count, Entries, Nanos, ParseUnitError, Share, Size, Watermark};

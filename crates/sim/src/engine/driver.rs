@@ -5,7 +5,7 @@
 //!   submits them one by one and is told of the responses (`sender`). All of them come in by
 //!   [`Driver::submit`].
 //! * **Time** passes from event to event in `clock`.
-//! * **Reads** of the host, and the read cache before them: `reads`.
+//! * **Reads** of the host, the changes that they wait for, and the read cache before them: `reads`.
 //! * **A buffer**, a write buffer or a sorting queue, may stand before everything else: `buffering`.
 //! * **A change** is the write or trim of a unit on its way through the hash unit to the map: `changes`.
 //! * **Sampling** of what is hashed: `sampling`. **Out of line** hashing in idle time: `idle`.
@@ -27,6 +27,8 @@ mod look;
 mod reads;
 mod replay;
 mod sampling;
+#[cfg(test)]
+mod seen;
 mod sender;
 
 use std::cmp::Reverse;
@@ -48,6 +50,7 @@ use self::encoding::Codec;
 pub use self::encoding::CodecTimes;
 pub use self::sender::Response;
 use self::sender::Sender;
+use super::barrier::Barrier;
 use super::buffering::BufferingOptions;
 use super::measure::Measured;
 use super::order::Order;
@@ -55,7 +58,7 @@ use super::read_cache::ReadCache;
 use super::recovery::Truth;
 use super::requests::{InFlight, Requests, SentBy};
 use super::system::System;
-use crate::config::{CacheKey, Load};
+use crate::config::{CacheKey, Load, ReadOrder};
 
 /// Tags from here on name a write that fetches; smaller ones a request slot.
 const FIRST_FETCH_TAG: u32 = 1 << 30;
@@ -112,6 +115,8 @@ pub struct Host {
     pub buffering: Option<BufferingOptions>,
     /// What pages that were read are kept under, and how many.
     pub read_cache: Option<(CacheKey, u32)>,
+    /// Which earlier changes a read waits for.
+    pub read_order: ReadOrder,
     /// Whether the system looks for equal content, so that a write must carry it.
     pub needs_content: bool,
     /// How encoding takes time.
@@ -167,6 +172,8 @@ pub struct Driver<D> {
     ordered: bool,
     /// Whether it always is.
     keeps_order: bool,
+    /// Changes under way and the reads that wait for all of them, where reads do.
+    barrier: Barrier<(Lpn, u32)>,
     /// How many changes are held for each sample in the hash queue, and those changes.
     samples: VecDeque<usize>,
     held: VecDeque<Change>,
@@ -184,6 +191,9 @@ pub struct Driver<D> {
     /// one; 0 if neither is known.
     horizon: Time,
     last_end: Time,
+    /// Which version each read found.
+    #[cfg(test)]
+    seen: seen::Seen,
 }
 
 impl<'a, S: System> Driver<&'a mut S> {
@@ -227,6 +237,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
             order: Order::default(),
             ordered: keeps_order,
             keeps_order,
+            barrier: Barrier::default(),
             samples: VecDeque::new(),
             held: VecDeque::new(),
             changes: 0,
@@ -240,6 +251,8 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
             now: 0,
             horizon: 0,
             last_end: 0,
+            #[cfg(test)]
+            seen: seen::Seen::default(),
         }
     }
 

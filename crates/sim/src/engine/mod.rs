@@ -12,6 +12,7 @@
 //! | [`lengths`] | how long encoded values are |
 //! | [`read_cache`] | pages that were read, kept for later reads |
 //! | [`order`] | the order of changes to one page |
+//! | [`barrier`] | reads that wait for all changes before them |
 //! | [`requests`] | requests in flight |
 //! | [`recovery`] | whether old versions are what the host had written |
 //! | [`measure`] | what is recorded while requests are served |
@@ -22,6 +23,7 @@
 //! | [`error`] | what can go wrong |
 
 mod array;
+pub mod barrier;
 pub mod buffering;
 pub mod build;
 pub mod devices;

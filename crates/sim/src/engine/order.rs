@@ -5,11 +5,13 @@
 //! order of arrival: one that reaches its commit before its turn is *parked* and goes on when those
 //! before it are through.
 //!
+//! What is no change, a read, may stand in a line too: it goes on when the changes before it are through.
+//!
 //! The book is kept only while something fetches or may fetch: without partial writes and without
 //! verification the hash unit keeps the order by itself.
 //!
 //! Invariants: the tickets of a page are in order of arrival, each of a change that is not committed;
-//! only the first may be unparked at its commit; no empty line is kept.
+//! only the first may be unparked at its commit; what is no change is parked from the start; no empty line is kept.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -17,6 +19,9 @@ use std::collections::{HashMap, VecDeque};
 use flashlore_flash::Lpn;
 
 use rustc_hash::FxBuildHasher;
+
+/// The number of what is no change.
+const NO_CHANGE: u64 = 0;
 
 /// A change in a line: its number, and where it goes on when it is parked.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +53,20 @@ impl<P> Default for Order<P> {
 }
 
 impl<P: Copy> Order<P> {
-    /// A change to a page arrives; whether it is its turn.
+    /// What is no change goes on with `parked` when the changes of a page that are under way are through; false if
+    /// there are none.
+    pub fn wait(&mut self, lpn: Lpn, parked: P) -> bool {
+        let Some(line) = self.lines.get_mut(&lpn) else {
+            return false;
+        };
+        line.others.push_back(Ticket {
+            number: NO_CHANGE,
+            parked: Some(parked),
+        });
+        true
+    }
+
+    /// A change to a page arrives; whether it is its turn. Its number is not 0.
     pub fn arrive(&mut self, lpn: Lpn, number: u64) -> bool {
         let ticket = Ticket {
             number,
@@ -91,7 +109,8 @@ impl<P: Copy> Order<P> {
         self.lines.is_empty()
     }
 
-    /// The first change of a page is committed; answers what is parked next in line.
+    /// The first in the line of a page is through: a change is committed, or what waited has gone on. Answers what
+    /// is parked next.
     pub fn commit(&mut self, lpn: Lpn) -> Option<P> {
         let Entry::Occupied(mut line) = self.lines.entry(lpn) else {
             return None;
@@ -127,5 +146,21 @@ mod tests {
         assert!(order.is_empty());
         assert!(order.arrive(Lpn(7), 4));
         assert!(!order.is_empty());
+    }
+
+    #[test]
+    fn what_is_no_change_goes_on_behind_those_that_came_before_it() {
+        let mut order = Order::default();
+        assert!(!order.wait(Lpn(7), "nothing is under way"));
+        assert!(order.arrive(Lpn(7), 1));
+        assert!(order.wait(Lpn(7), "read"));
+        assert!(!order.arrive(Lpn(7), 2));
+        assert_eq!(order.commit(Lpn(7)), Some("read"));
+        assert_eq!(order.commit(Lpn(7)), None);
+        assert!(order.is_first(Lpn(7), 2));
+        assert!(order.wait(Lpn(7), "last"));
+        assert_eq!(order.commit(Lpn(7)), Some("last"));
+        assert_eq!(order.commit(Lpn(7)), None);
+        assert!(order.is_empty());
     }
 }

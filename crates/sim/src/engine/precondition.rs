@@ -4,6 +4,9 @@
 //! with content that equals nothing; *overwrite* rewrites uniformly drawn addresses, as many as pages are
 //! exported or until the write amplification settles; *prefill* gives every address that the trace reads before it writes the
 //! content the trace says it has. Then all counters, wear and the clock start at 0.
+//!
+//! Without *overwrite* each address is written once, so that a full device has all its spare space: the fill leaves
+//! out what the prefill writes.
 
 use std::convert::Infallible;
 
@@ -64,26 +67,10 @@ impl<'a, 'ticker> Written<'a, 'ticker> {
 pub fn prepare<S: System>(
     system: &mut S,
     config: &RunConfig,
-    contents: impl Iterator<Item = (u32, Option<u32>)>,
+    contents: impl Iterator<Item = (u32, Option<u32>)> + Clone,
     mut written: Written<'_, '_>,
 ) -> Result<(), RunError> {
-    let state = &config.device.precondition;
-    let exported = system.core().options().exported;
-    let pages = (f64::from(exported) * state.fill.get()).round() as u32;
-    for lpn in exported - pages..exported {
-        system.fill(Lpn(lpn)).map_err(failed)?;
-        written.page(system)?;
-    }
-    let rounds = match state.overwrite {
-        Overwrite::None => 0,
-        Overwrite::Once => 1,
-        Overwrite::Steady => MOST_ROUNDS,
-    };
-    overwrite(system, exported, rounds, config.host.seed, &mut written)?;
-    if state.prefill_from_trace {
-        let in_index = config.system.dedup.prefill_in_index;
-        prefill(system, contents, in_index, &mut written)?;
-    }
+    write_all(system, config, contents, &mut written)?;
     system.core_mut().flush(0).map_err(failed)?;
     system.settle(0).map_err(failed)?;
     system.core_mut().finished().clear();
@@ -93,6 +80,40 @@ pub fn prepare<S: System>(
     core.set_endurance(config.device.geometry.endurance);
     core.flash_mut().restart();
     Ok(())
+}
+
+/// Writes what a run finds.
+fn write_all<S: System>(
+    system: &mut S,
+    config: &RunConfig,
+    contents: impl Iterator<Item = (u32, Option<u32>)> + Clone,
+    written: &mut Written<'_, '_>,
+) -> Result<(), RunError> {
+    let state = &config.device.precondition;
+    let exported = system.core().options().exported;
+    let pages = (f64::from(exported) * state.fill.get()).round() as u32;
+    let contents = contents.filter(|_| state.prefill_from_trace);
+    // What is overwritten loses its content: it is prefilled behind that, whether it was filled or not.
+    let mut prefilled = vec![false; exported as usize];
+    if state.overwrite == Overwrite::None {
+        for (lpn, _) in contents.clone() {
+            prefilled[lpn as usize] = true;
+        }
+    }
+    for lpn in exported - pages..exported {
+        if !prefilled[lpn as usize] {
+            system.fill(Lpn(lpn)).map_err(failed)?;
+            written.page(system)?;
+        }
+    }
+    let rounds = match state.overwrite {
+        Overwrite::None => 0,
+        Overwrite::Once => 1,
+        Overwrite::Steady => MOST_ROUNDS,
+    };
+    overwrite(system, exported, rounds, config.host.seed, written)?;
+    let in_index = config.system.dedup.prefill_in_index;
+    prefill(system, contents, in_index, written)
 }
 
 fn failed(source: FtlError<Infallible>) -> RunError {
@@ -156,4 +177,56 @@ fn prefill<S: System>(
         written.page(system)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Settings, load_device, load_host, load_system};
+    use crate::engine::devices::{UseDevice, with_device};
+
+    fn config(system: &str, prefill: bool) -> RunConfig {
+        let prefill = format!("device.precondition.prefill_from_trace={prefill}");
+        let settings = ["device.geometry.blocks_per_plane=60", &prefill];
+        let settings = Settings::parse(&settings).unwrap();
+        RunConfig {
+            device: load_device("ca-ssd-4g", &settings).unwrap().config,
+            system: load_system(system, &settings).unwrap().config,
+            host: load_host(&settings).unwrap().config,
+        }
+    }
+
+    /// Units written, and free blocks then, of a device that is full.
+    struct WriteAll<'a>(&'a RunConfig, &'a [(u32, Option<u32>)]);
+
+    impl<'a> UseDevice<'a> for WriteAll<'_> {
+        type Output = (u64, u64);
+
+        fn with<S: System + 'a>(self, mut system: S) -> Result<(u64, u64), RunError> {
+            let contents = self.1.iter().copied();
+            write_all(&mut system, self.0, contents, &mut Written::new(None))?;
+            let core = system.core();
+            Ok((core.counters().host_writes, core.free_blocks().into()))
+        }
+    }
+
+    #[test]
+    fn each_address_is_written_once_and_a_full_device_has_all_its_spare_blocks() {
+        for system in ["plain", "ca-ssd", "delta-ftl"] {
+            // No two values are equal: each takes a page.
+            let contents: Vec<_> = (0..4000)
+                .map(|i| (3 * i, (i % 2 == 0).then_some(i)))
+                .collect();
+            for prefill in [false, true] {
+                let config = config(system, prefill);
+                let shape = config.device.shape().unwrap();
+                let per_pool = shape.exported_units / shape.pools;
+                let used = per_pool.div_ceil(shape.units_per_block);
+                let spare = shape.pools * (shape.blocks_per_pool - used);
+                let all = WriteAll(&config, &contents);
+                let (writes, free) = with_device(&config, None, all).unwrap();
+                assert_eq!((writes, free), (shape.exported_units, spare), "{system}");
+            }
+        }
+    }
 }

@@ -255,6 +255,7 @@ pub(super) fn host_of(config: &RunConfig) -> Host {
         flush_after: timing.flush_after.0,
         buffering: build::buffering_options(config),
         read_cache: build::read_cache_options(config),
+        read_order: config.device.reads.order,
         needs_content: dedup.enabled || config.system.needs_bytes(),
         codec: build::codec_times(&config.system),
         record: build::record_time(&config.system),

@@ -221,7 +221,7 @@ impl<'a> Ssd<'a> {
     /// A configuration that contradicts itself, or a device that cannot be prepared as asked.
     pub fn new(
         config: &RunConfig,
-        contents: impl Iterator<Item = (u32, Option<u32>)>,
+        contents: impl Iterator<Item = (u32, Option<u32>)> + Clone,
         pages: Option<&'a dyn PageSource>,
     ) -> Result<Self, RunError> {
         Self::prepared(config, contents, pages, None)
@@ -233,7 +233,7 @@ impl<'a> Ssd<'a> {
     /// As [`Ssd::new`], and a ticker that stops it.
     pub fn prepared(
         config: &RunConfig,
-        contents: impl Iterator<Item = (u32, Option<u32>)>,
+        contents: impl Iterator<Item = (u32, Option<u32>)> + Clone,
         pages: Option<&'a dyn PageSource>,
         ticker: Option<&mut (dyn Ticker + '_)>,
     ) -> Result<Self, RunError> {
@@ -536,7 +536,7 @@ struct Maker<'r, 't, I> {
     ticker: Option<&'r mut (dyn Ticker + 't)>,
 }
 
-impl<'a, I: Iterator<Item = (u32, Option<u32>)>> UseDevice<'a> for Maker<'_, '_, I> {
+impl<'a, I: Iterator<Item = (u32, Option<u32>)> + Clone> UseDevice<'a> for Maker<'_, '_, I> {
     type Output = Box<dyn Device + 'a>;
 
     fn with<S: System + 'a>(self, system: S) -> Result<Self::Output, RunError> {

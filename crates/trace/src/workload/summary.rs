@@ -86,7 +86,7 @@ impl Summary {
     }
 
     /// Every unit of the prefill with its value id, if the trace tells it.
-    pub fn prefill_units(&self) -> impl Iterator<Item = (u32, Option<u32>)> + '_ {
+    pub fn prefill_units(&self) -> impl Iterator<Item = (u32, Option<u32>)> + Clone + '_ {
         self.prefill.iter().flat_map(|run| {
             (0..run.units).map(|i| {
                 let value = (run.first_value != crate::record::NO_CONTENT)

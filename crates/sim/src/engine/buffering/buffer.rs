@@ -10,13 +10,12 @@
 //! Invariants: the first in line waits only while no place is free; writes of a page are taken in order
 //! of arrival; while a write waits, a page leaves.
 
-use std::collections::{HashMap, VecDeque};
-
 use flashlore_content::PageTag;
 use flashlore_flash::{Lpn, Time};
 use flashlore_ftl::buffer::{Policy, Put, WriteBuffer};
 
-use super::{Buffering, BufferingStep, Traffic, Unit, most_leaving};
+use super::line::Line;
+use super::{Buffering, BufferingStep, Here, Traffic, Unit, most_leaving};
 use crate::engine::driver::What;
 use crate::results::BufferTraffic;
 
@@ -40,51 +39,6 @@ impl Page {
             whole: unit.what == What::Write || older.is_some_and(|page| page.whole),
             arrival: unit.arrival,
         }
-    }
-}
-
-/// The writes that wait for a place, in order of arrival.
-#[derive(Debug, Default)]
-struct Line {
-    writes: VecDeque<Unit>,
-    /// How many of them are of a page.
-    of_page: HashMap<Lpn, u32>,
-}
-
-impl Line {
-    fn push(&mut self, unit: Unit) {
-        self.writes.push_back(unit);
-        *self.of_page.entry(unit.lpn).or_default() += 1;
-    }
-
-    fn pop(&mut self) {
-        let Some(unit) = self.writes.pop_front() else {
-            return;
-        };
-        if let Some(count) = self.of_page.get_mut(&unit.lpn) {
-            *count -= 1;
-            if *count == 0 {
-                self.of_page.remove(&unit.lpn);
-            }
-        }
-    }
-
-    /// Whether a write of this page waits.
-    fn has(&self, lpn: Lpn) -> bool {
-        self.of_page.contains_key(&lpn)
-    }
-
-    /// The writes of a page need no place any more.
-    fn take_all(&mut self, lpn: Lpn, mut taken: impl FnMut(Unit)) {
-        if self.of_page.remove(&lpn).is_none() {
-            return;
-        }
-        self.writes.retain(|unit| {
-            if unit.lpn == lpn {
-                taken(*unit);
-            }
-            unit.lpn != lpn
-        });
     }
 }
 
@@ -146,7 +100,7 @@ impl BufferedWrites {
 
     /// Those that wait are taken, as far as they can be.
     fn admit(&mut self, at: Time, steps: &mut Vec<BufferingStep>) {
-        while let Some(&first) = self.line.writes.front()
+        while let Some(first) = self.line.first()
             && self.take(first, at, steps)
         {
             self.line.pop();
@@ -156,7 +110,7 @@ impl BufferedWrites {
 
     /// For each page that waits another leaves.
     fn make_room(&mut self, steps: &mut Vec<BufferingStep>) {
-        let waiting = self.line.of_page.len() as u32;
+        let waiting = self.line.pages() as u32;
         let wanted = waiting.next_multiple_of(self.units_per_page);
         while self.buffer.leaving() < wanted.min(self.most_leaving)
             && let Some((place, lpn, page)) = self.buffer.evict()
@@ -179,7 +133,7 @@ impl BufferedWrites {
     }
 
     fn pages(&self) -> u64 {
-        u64::from(self.buffer.held()) + self.line.writes.len() as u64
+        u64::from(self.buffer.held()) + self.line.len() as u64
     }
 }
 
@@ -194,10 +148,14 @@ impl Buffering for BufferedWrites {
         }
     }
 
-    fn reads(&mut self, lpn: Lpn) -> bool {
-        let whole = self.buffer.get(lpn).is_some_and(|page| page.whole);
-        self.counted.read_hits += u64::from(whole);
-        whole
+    fn reads(&mut self, lpn: Lpn) -> Option<Here> {
+        let page = self.buffer.get(lpn)?;
+        self.counted.read_hits += u64::from(page.whole);
+        Some((page.arrival, page.whole))
+    }
+
+    fn line(&self) -> &Line {
+        &self.line
     }
 
     fn left(&mut self, place: u32, _: Time, at: Time, steps: &mut Vec<BufferingStep>) {

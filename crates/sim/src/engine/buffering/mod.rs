@@ -5,18 +5,21 @@
 //! |---|---|
 //! | `buffer` | writes are taken in RAM; what has to make room goes on |
 //! | `queue` | writes and trims wait, and go on sorted by address |
+//! | `line` | those that wait for a place in either |
 //!
 //! A buffer decides and does not act: it writes down `BufferingStep`s, and the driver takes them in their
 //! order. What goes on to the translation layer is a change like any other. Its place is free when it
 //! is done, of which the driver tells (`Buffering::left`).
 
 mod buffer;
+mod line;
 mod queue;
 
 use flashlore_content::PageTag;
 use flashlore_flash::{Lpn, Time};
 use flashlore_ftl::buffer::Policy;
 
+pub(super) use self::line::Line;
 use super::driver::What;
 use crate::results::{BufferTraffic, QueueTraffic};
 
@@ -76,14 +79,19 @@ pub enum Traffic {
     Queue(QueueTraffic),
 }
 
+/// The newest version of a page that is here: when it arrived, and whether the page can be read from it alone.
+pub(super) type Here = (Time, bool);
+
 /// What stands between the host and the translation layer.
 pub(super) trait Buffering {
     /// A request of any kind has arrived with all its units.
     fn request(&mut self, steps: &mut Vec<BufferingStep>);
     /// A write or trim arrives.
     fn change(&mut self, unit: Unit, steps: &mut Vec<BufferingStep>);
-    /// Whether a page can be read here; counted if so.
-    fn reads(&mut self, lpn: Lpn) -> bool;
+    /// What a read finds of a page here; counted if that is all it needs.
+    fn reads(&mut self, lpn: Lpn) -> Option<Here>;
+    /// Those that wait for a place.
+    fn line(&self) -> &Line;
     /// The change of a place, served from `start` on, is done: the place is free.
     fn left(&mut self, place: u32, start: Time, at: Time, steps: &mut Vec<BufferingStep>);
     /// When something has to happen by itself.

@@ -10,19 +10,18 @@
 //! Invariants: a change waits only while no place is free, and while one waits, a change leaves; changes
 //! are taken in order of arrival; there is a deadline while changes are held.
 
-use std::collections::VecDeque;
-
 use flashlore_flash::{Lpn, Time};
 use flashlore_ftl::buffer::WriteQueue;
 
-use super::{Buffering, BufferingStep, Traffic, Unit, most_leaving};
+use super::line::Line;
+use super::{Buffering, BufferingStep, Here, Traffic, Unit, most_leaving};
 use crate::engine::driver::What;
 use crate::results::QueueTraffic;
 
 /// A write queue and those that wait for it.
 pub(super) struct QueuedWrites {
     queue: WriteQueue<Unit>,
-    line: VecDeque<Unit>,
+    line: Line,
     places: u32,
     early_ack: bool,
     period: Time,
@@ -37,7 +36,7 @@ impl QueuedWrites {
     pub fn new(places: u32, bucket_pages: u32, early_ack: bool, period: Time) -> Self {
         QueuedWrites {
             queue: WriteQueue::new(places, bucket_pages),
-            line: VecDeque::new(),
+            line: Line::default(),
             places,
             early_ack,
             period,
@@ -120,16 +119,20 @@ impl Buffering for QueuedWrites {
     fn change(&mut self, unit: Unit, steps: &mut Vec<BufferingStep>) {
         self.writes += u64::from(unit.what != What::Trim);
         if !self.enter(unit, unit.arrival, steps) {
-            self.line.push_back(unit);
+            self.line.push(unit);
             self.make_room(unit.lpn, steps);
         }
     }
 
-    fn reads(&mut self, lpn: Lpn) -> bool {
-        let newest = self.queue.get(lpn);
-        let here = newest.is_some_and(|unit| unit.what != What::Modify);
-        self.counted.read_hits += u64::from(here);
-        here
+    fn reads(&mut self, lpn: Lpn) -> Option<Here> {
+        let newest = self.queue.get(lpn)?;
+        let whole = newest.what != What::Modify;
+        self.counted.read_hits += u64::from(whole);
+        Some((newest.arrival, whole))
+    }
+
+    fn line(&self) -> &Line {
+        &self.line
     }
 
     fn left(&mut self, place: u32, start: Time, at: Time, steps: &mut Vec<BufferingStep>) {
@@ -138,12 +141,12 @@ impl Buffering for QueuedWrites {
         if !self.early_ack {
             steps.push(BufferingStep::Answer(unit.slot, start));
         }
-        while let Some(&first) = self.line.front()
+        while let Some(first) = self.line.first()
             && self.enter(first, at, steps)
         {
-            self.line.pop_front();
+            self.line.pop();
         }
-        if let Some(&first) = self.line.front() {
+        if let Some(first) = self.line.first() {
             self.make_room(first.lpn, steps);
         }
     }

@@ -17,9 +17,21 @@ use flashlore_trace::{Op, Request};
 
 use super::changes::{Change, What};
 use super::{DriveError, Driver, Payload, Result};
+use crate::config::ReadOrder;
 use crate::engine::buffering::{Buffering, BufferingOptions, BufferingStep, Traffic, Unit};
 use crate::engine::requests::{InFlight, SentBy};
 use crate::engine::system::System;
+
+/// A read of a unit that waits for changes in the line; the order of such reads is that of the fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct WaitingRead {
+    /// The last change in the line that it waits for.
+    behind: u64,
+    /// When it arrived.
+    arrival: Time,
+    lpn: Lpn,
+    slot: u32,
+}
 
 /// A buffer, and the changes that leave it.
 pub(super) struct Leaving {
@@ -28,6 +40,8 @@ pub(super) struct Leaving {
     ends: BinaryHeap<Reverse<(Time, u32, Time)>>,
     /// The latest of all these ends.
     last_end: Time,
+    /// Reads that wait for changes in the line, from that which goes on first.
+    reads: BinaryHeap<Reverse<WaitingRead>>,
     steps: Vec<BufferingStep>,
 }
 
@@ -37,6 +51,7 @@ impl Leaving {
             buffering: buffering.build(units_per_page),
             ends: BinaryHeap::new(),
             last_end: 0,
+            reads: BinaryHeap::new(),
             steps: Vec::new(),
         }
     }
@@ -54,6 +69,36 @@ impl Leaving {
     /// Whether a change of which the end is known is not done.
     pub fn is_leaving(&self) -> bool {
         !self.ends.is_empty()
+    }
+
+    /// A read waits for the changes in the line that it must not overtake; whether there are any.
+    fn holds_read(&mut self, order: ReadOrder, arrival: Time, lpn: Lpn, slot: u32) -> bool {
+        let line = self.buffering.line();
+        let behind = match order {
+            ReadOrder::Bypass => None,
+            ReadOrder::SamePage => line.last(Some(lpn)),
+            ReadOrder::Fifo => line.last(None),
+        };
+        let Some(behind) = behind else {
+            return false;
+        };
+        self.reads.push(Reverse(WaitingRead {
+            behind,
+            arrival,
+            lpn,
+            slot,
+        }));
+        true
+    }
+
+    /// The next read that waits for nothing in the line any more.
+    fn released_read(&mut self) -> Option<WaitingRead> {
+        let &Reverse(read) = self.reads.peek()?;
+        if !self.buffering.line().has_passed(read.behind) {
+            return None;
+        }
+        self.reads.pop();
+        Some(read)
     }
 
     /// The latest end of a change that is known so far.
@@ -108,17 +153,49 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     fn read_in_buffering(&mut self, mut flight: InFlight) -> Result<()> {
         let at = flight.arrival;
         let slot = self.requests.insert(flight);
+        let order = self.host.read_order;
         for unit in Lpn::each(flight.lpn..flight.lpn + flight.units) {
-            let here = self
-                .buffering
-                .as_mut()
-                .is_some_and(|f| f.buffering.reads(unit));
-            match here || self.is_cached(unit) {
-                true => flight.served(at, at),
-                false => self.read_from_flash(at, &mut flight, unit, slot)?,
+            let leaving = self.buffering.as_mut();
+            if !leaving.is_some_and(|leaving| leaving.holds_read(order, at, unit, slot)) {
+                self.read_past_line(at, &mut flight, unit, slot)?;
             }
         }
         self.settle(slot, flight);
+        Ok(())
+    }
+
+    /// Reads a unit that waits for nothing in the line: from the buffer, or from behind it.
+    fn read_past_line(
+        &mut self,
+        at: Time,
+        flight: &mut InFlight,
+        unit: Lpn,
+        slot: u32,
+    ) -> Result<()> {
+        let leaving = self.buffering.as_mut();
+        let here = leaving.and_then(|leaving| leaving.buffering.reads(unit));
+        #[cfg(test)]
+        self.seen.in_ram(unit, here);
+        match here {
+            Some((_, true)) => {
+                #[cfg(test)]
+                self.seen.read(flight, unit);
+                flight.served(at, at);
+                Ok(())
+            }
+            _ => self.read_in_turn(at, flight, unit, slot),
+        }
+    }
+
+    /// Reads that no change in the line keeps any more go on.
+    fn release_reads(&mut self, at: Time) -> Result<()> {
+        while let Some(leaving) = &mut self.buffering
+            && let Some(WaitingRead { lpn, slot, .. }) = leaving.released_read()
+        {
+            let mut flight = *self.requests.get_mut(slot);
+            self.read_past_line(at, &mut flight, lpn, slot)?;
+            self.settle(slot, flight);
+        }
         Ok(())
     }
 
@@ -181,7 +258,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         if let Some(leaving) = &mut self.buffering {
             leaving.steps = steps;
         }
-        Ok(())
+        self.release_reads(at)
     }
 
     /// A change leaves its place in the buffer.

@@ -19,6 +19,7 @@ use flashlore_ftl::{Candidate, Unhashed};
 
 use super::encoding::Encoding;
 use super::{Driver, FIRST_FETCH_TAG, Result, SCAN_FETCH};
+use crate::config::ReadOrder;
 use crate::engine::system::System;
 
 /// What happens to a page.
@@ -76,6 +77,8 @@ pub(super) enum Next {
     FetchOld(Change),
     /// With its commit, or the read of its candidate.
     Commit(Change),
+    /// It is a read of the host, of the request of a slot.
+    Read(u32),
 }
 
 /// What a fetch was for.
@@ -139,7 +142,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         if change.what == What::Modify && !self.ordered {
             self.keep_order();
         }
-        let first = !self.ordered || self.order.arrive(change.lpn, change.number);
+        let first = self.takes_place(&change);
         if change.what != What::Modify {
             return self.enter_hash(at, change);
         }
@@ -149,6 +152,15 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         self.order
             .park(change.lpn, change.number, Next::FetchOld(change));
         Ok(())
+    }
+
+    /// A change is under way from now on; whether none of its page is before it, as far as that matters.
+    #[inline(always)]
+    pub(super) fn takes_place(&mut self, change: &Change) -> bool {
+        if self.host.read_order == ReadOrder::Fifo {
+            self.barrier.arrive(change.number);
+        }
+        !self.ordered || self.order.arrive(change.lpn, change.number)
     }
 
     /// From now on changes may overtake each other: those under way take their places.
@@ -431,6 +443,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         while let Some(next) = self.order.commit(change.lpn) {
             match next {
                 Next::FetchOld(next) => return self.fetch_old(self.now, next),
+                Next::Read(slot) => self.resume_read(self.now, change.lpn, slot)?,
                 Next::Commit(next) => match self.ready_to_commit(self.now, next, None)? {
                     Some(next) => self.apply(self.now, next)?,
                     None => return Ok(()),
@@ -442,22 +455,29 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         Ok(())
     }
 
-    /// The map changes.
+    /// The map changes: reads that waited for that go on.
     #[inline(always)]
     pub(super) fn apply(&mut self, at: Time, change: Change) -> Result<()> {
         if change.what == What::Trim {
             self.stamp(&change, None);
             self.system.trim(change.lpn)?;
             self.unit_done(change.slot, at, at);
-            return Ok(());
+        } else {
+            let ready = Ready::At(at + self.host.record);
+            self.write_unit(When { ready, at }, change)?;
         }
-        let ready = Ready::At(at + self.host.record);
-        self.write_unit(When { ready, at }, change)
+        if S::HASHES && self.host.read_order == ReadOrder::Fifo {
+            self.pass_barrier(at, change.number)?;
+        }
+        Ok(())
     }
 
     /// What a change ends is an old version from the instant at which the host asked for it.
     #[inline(always)]
     fn stamp(&mut self, change: &Change, value: Option<PageTag>) {
+        #[cfg(test)]
+        self.seen
+            .changed(change.lpn, self.requests.get_mut(change.slot).arrival);
         if S::ENCODES {
             let stamp = self.requests.get_mut(change.slot).arrival;
             self.system.set_instant(stamp);

@@ -169,8 +169,13 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     }
 
     /// Reads a unit for the host; of an encoded one the rest follows.
-    pub(super) fn read_unit(&mut self, flight: &mut InFlight, lpn: Lpn, slot: u32) -> Result<()> {
-        let at = flight.arrival;
+    pub(super) fn read_unit(
+        &mut self,
+        at: Time,
+        flight: &mut InFlight,
+        lpn: Lpn,
+        slot: u32,
+    ) -> Result<()> {
         let change = self.change(lpn, PageTag::FOREIGN, slot, What::Scan);
         let tag = self.next_fetch();
         let parts = self.system.read_parts(at, lpn, Cause::Host, tag)?;

@@ -1,12 +1,18 @@
 //! Reads of the host: from the read cache, or else from flash.
 //!
+//! A read looks at the map, so it waits for changes before it that are not there yet, as far as
+//! [`ReadOrder`] says. For those of its page it stands in their line ([`crate::engine::order`]); for all it
+//! waits at a barrier ([`crate::engine::barrier`]). Where nothing delays a change, neither is asked.
+//!
 //! What a request reads enters the cache when the request is done, so that a read never finds what is still to come.
 
 use std::ops::DerefMut;
 
 use flashlore_flash::{Cause, Completion, Lpn, Tag, Time};
 
+use super::changes::Next;
 use super::{Driver, Result};
+use crate::config::ReadOrder;
 use crate::engine::requests::InFlight;
 use crate::engine::system::System;
 use crate::results::CacheTraffic;
@@ -17,19 +23,78 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         let at = flight.arrival;
         let slot = self.requests.insert(flight);
         for unit in Lpn::each(flight.lpn..flight.lpn + flight.units) {
-            if self.cache.is_some() && self.is_cached(unit) {
-                flight.served(at, at);
-            } else {
-                self.read_from_flash(at, &mut flight, unit, slot)?;
-            }
+            self.read_in_turn(at, &mut flight, unit, slot)?;
         }
         self.settle(slot, flight);
         Ok(())
     }
 
+    /// Reads a unit, at once or behind the changes that it waits for.
+    #[inline(always)]
+    pub(super) fn read_in_turn(
+        &mut self,
+        at: Time,
+        flight: &mut InFlight,
+        unit: Lpn,
+        slot: u32,
+    ) -> Result<()> {
+        if S::HASHES && self.waits_for_changes(unit, slot) {
+            return Ok(());
+        }
+        self.read_mapped(at, flight, unit, slot)
+    }
+
+    /// Whether a read waits for changes under way; it goes on by itself then.
+    #[inline(always)]
+    fn waits_for_changes(&mut self, unit: Lpn, slot: u32) -> bool {
+        match self.host.read_order {
+            ReadOrder::Bypass => false,
+            ReadOrder::Fifo => self.barrier.wait((unit, slot)),
+            ReadOrder::SamePage => {
+                if !self.ordered {
+                    if self.hash_queue.is_empty() {
+                        return false;
+                    }
+                    self.keep_order();
+                }
+                self.order.wait(unit, Next::Read(slot))
+            }
+        }
+    }
+
+    /// The changes are through that a read has waited for.
+    pub(super) fn resume_read(&mut self, at: Time, unit: Lpn, slot: u32) -> Result<()> {
+        let mut flight = *self.requests.get_mut(slot);
+        self.read_mapped(at, &mut flight, unit, slot)?;
+        self.settle(slot, flight);
+        self.collect_finished()
+    }
+
+    /// A change is through: reads that waited for it as the last one go on.
+    #[inline(never)]
+    pub(super) fn pass_barrier(&mut self, at: Time, number: u64) -> Result<()> {
+        self.barrier.leave(number);
+        while let Some((unit, slot)) = self.barrier.released() {
+            self.resume_read(at, unit, slot)?;
+        }
+        Ok(())
+    }
+
+    /// Reads what the map has of a unit, if it is not in the read cache.
+    #[inline(always)]
+    fn read_mapped(&mut self, at: Time, flight: &mut InFlight, unit: Lpn, slot: u32) -> Result<()> {
+        #[cfg(test)]
+        self.seen.read(flight, unit);
+        if self.cache.is_some() && self.is_cached(unit) {
+            flight.served(at, at);
+            return Ok(());
+        }
+        self.read_from_flash(at, flight, unit, slot)
+    }
+
     /// Reads a unit for the host.
     #[inline(always)]
-    pub(super) fn read_from_flash(
+    fn read_from_flash(
         &mut self,
         at: Time,
         flight: &mut InFlight,
@@ -37,7 +102,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         slot: u32,
     ) -> Result<()> {
         if S::ENCODES {
-            return self.read_unit(flight, unit, slot);
+            return self.read_unit(at, flight, unit, slot);
         }
         let done = self.system.read(at, unit, Cause::Host, Tag(slot))?;
         match done.unwrap_or(Completion::instant(at)) {

@@ -74,7 +74,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
                 ratio: ratios.map_or(0, |ratios| ratios[i]),
                 ..self.change(lpn + i as u32, PageTag(value), slot, What::Write)
             };
-            self.order.arrive(change.lpn, change.number);
+            self.takes_place(&change);
             if !hashes {
                 self.line_up(at, change)?;
             } else if i == chosen {
