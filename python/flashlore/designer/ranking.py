@@ -1,0 +1,110 @@
+"""Who is best: systems compared seed by seed on the same capture, part and budget.
+
+What is compared is the ratio of two systems, with the interval of its logarithm over the seeds (Student's t, 95 %). A
+system is among the best if that interval, against the one with the best mean, reaches 1. A system with an index has one
+division of DRAM for each part and budget, the one with the least amplification over all captures (geometric mean): a
+device is built once, whatever is written to it.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from flashlore.designer.measures import AMPLIFICATION, BASELINE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from flashlore.designer.measures import Metric
+
+# Two-sided 95 % points of Student's t by degrees of freedom.
+_T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
+PLACE = ("trace", "capture", "part", "budget")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over seeds, with its interval; of one seed all three are the same."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def ratio(values: Sequence[float], others: Sequence[float]) -> Estimate:
+    """Estimate a ratio from pairs, one for each seed.
+
+    >>> ratio([2.0, 4.0], [1.0, 2.0])
+    Estimate(mean=2.0, low=2.0, high=2.0)
+    """
+    logs = [math.log(value / other) for value, other in zip(values, others, strict=True)]
+    mean = statistics.fmean(logs)
+    half = _T[len(logs) - 1] * statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else 0.0
+    return Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+
+
+def chosen_splits(table: pl.DataFrame) -> pl.DataFrame:
+    """Choose the division of DRAM of each system: for each part and budget the one with the least amplification."""
+    return (
+        table.group_by("part", "budget", "system", "split", maintain_order=True)
+        .agg(pl.col(AMPLIFICATION.column).log().mean())
+        .sort(AMPLIFICATION.column, maintain_order=True)
+        .group_by("part", "budget", "system", maintain_order=True)
+        .first()
+        .select("part", "budget", "system", "split")
+    )
+
+
+def as_built(table: pl.DataFrame) -> pl.DataFrame:
+    """Keep the rows of each system with its chosen division of DRAM."""
+    return table.join(
+        chosen_splits(table), on=["part", "budget", "system", "split"], how="semi", maintain_order="left"
+    )
+
+
+def against_baseline(table: pl.DataFrame, metric: Metric) -> pl.DataFrame:
+    """Give, for each place and system of `as_built`, the ratio to the baseline, and whether it is among the best.
+
+    Columns: those of `PLACE`, `system`, `mean` (of the figure itself), `ratio`, `low`, `high`, `best`, `alone` (the
+    only one among the best).
+    """
+    rows = [row for place, group in table.group_by(PLACE, maintain_order=True) for row in _place(place, group, metric)]
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _place(place: tuple[object, ...], group: pl.DataFrame, metric: Metric) -> Iterator[dict[str, object]]:
+    values = {
+        str(system): rows.sort("seed")[metric.column].to_list()
+        for (system,), rows in group.group_by("system", maintain_order=True)
+    }
+    means = {system: statistics.fmean(found) for system, found in values.items()}
+    first = (max if metric.more_is_better else min)(means, key=means.__getitem__)
+    best = {system for system, found in values.items() if _as_good(ratio(found, values[first]), metric)} | {first}
+    for system, found in values.items():
+        estimate = ratio(found, values[BASELINE])
+        yield {
+            **dict(zip(PLACE, place, strict=True)),
+            "system": system,
+            "mean": means[system],
+            "ratio": estimate.mean,
+            "low": estimate.low,
+            "high": estimate.high,
+            "best": system in best,
+            "first": system == first,
+            "alone": best == {system},
+        }
+
+
+def _as_good(against: Estimate, metric: Metric) -> bool:
+    """Say whether a ratio to the best does not tell the two apart."""
+    return against.high >= 1 if metric.more_is_better else against.low <= 1
+
+
+def mean_ratio(compared: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    """Give the geometric mean of the ratios to the baseline over the captures, for each system and these keys."""
+    return compared.group_by(*keys, "system", maintain_order=True).agg(pl.col("ratio").log().mean().exp())
