@@ -343,7 +343,8 @@ def contrast(one: str, other: str) -> float:
 
 
 FTL = list(theme.SYSTEMS)[:8]
-ARRAYS = list(theme.SYSTEMS)[8:]
+ARRAYS = list(theme.SYSTEMS)[8:14]
+VARIANTS = list(theme.SYSTEMS)[14:]
 
 
 @pytest.mark.parametrize("which", ["light", "dark"])
@@ -351,7 +352,7 @@ def test_systems_are_told_apart_by_everybody(which: str) -> None:
     def shade(name: str) -> str:
         return str(getattr(theme.SYSTEMS[name], which))
 
-    for kind in (FTL, ARRAYS):
+    for kind in (FTL, ARRAYS, VARIANTS):
         for one, other in itertools.combinations(kind, 2):
             assert difference(shade(one), shade(other)) > 0.09, (one, other)
             assert theme.SYSTEMS[one].dash != theme.SYSTEMS[other].dash

@@ -98,9 +98,10 @@ fn delta_options() -> impl Strategy<Value = DeltaOptions> {
         1u8..17,
         prop_oneof![300u16..4085, Just(4084)],
         viable,
+        prop_oneof![Just(u32::MAX), 0u32..40],
     )
         .prop_map(
-            |(hot_writes, hot_reads, most_bytes, (viable, window, probe))| DeltaOptions {
+            |(hot_writes, hot_reads, most_bytes, (viable, window, probe), most_pinned)| DeltaOptions {
                 deltas: true,
                 compress: false,
                 hot_writes,
@@ -116,7 +117,7 @@ fn delta_options() -> impl Strategy<Value = DeltaOptions> {
                     protected: 0,
                 },
                 lambda: 0,
-                most_pinned: u32::MAX,
+                most_pinned,
                 similar: None,
             },
         )
@@ -137,6 +138,7 @@ fn rules_of(options: &DeltaOptions) -> Rules {
         hot_writes: count(options.hot_writes),
         hot_reads: count(options.hot_reads),
         most_bytes: usize::from(options.most_bytes),
+        most_bases: options.most_pinned as usize,
         baseline: Some(Baseline {
             most_bytes: usize::from(options.viability.most_bytes),
             window: u64::from(options.viability.window),

@@ -559,31 +559,56 @@ fn a_base_that_a_delta_alone_keeps_costs_what_lambda_says() {
 }
 
 #[test]
-fn beyond_the_budget_for_bases_the_oldest_deltas_are_merged() {
-    let budget = DeltaOptions {
+fn beyond_the_quota_of_bases_an_update_is_stored_whole() {
+    let quota = DeltaOptions {
         most_pinned: 2,
         ..DELTAS
     };
-    let mut ftl = device(30, 40, budget, 0, fixed(500));
+    let mut ftl = device(30, 40, quota, 0, fixed(500));
     for lpn in 0..5 {
         write(&mut ftl, Lpn(lpn), 10 * lpn);
         write(&mut ftl, Lpn(lpn), 10 * lpn + 1);
         ftl.flush_packs(0).unwrap();
         assert!(ftl.delta().unwrap().pinned <= 2);
     }
-    let left: Vec<u32> = (0..5).filter(|&lpn| is_delta(&ftl, Lpn(lpn))).collect();
-    assert_eq!(left, [3, 4]);
-    assert_eq!(counters(&ftl).merges_room, 3);
+    let deltas = |ftl: &Device| -> Vec<u32> {
+        let all = (0..5).filter(|&lpn| is_delta(ftl, Lpn(lpn)));
+        all.collect()
+    };
+    assert_eq!(deltas(&ftl), [0, 1]);
+    // Whose base is kept already goes on; a base that is given up leaves its place to another.
+    assert_eq!(write(&mut ftl, Lpn(0), 2), Outcome::Packed);
+    ftl.trim(Lpn(1)).unwrap();
+    assert_eq!(write(&mut ftl, Lpn(3), 32), Outcome::Packed);
+    assert_eq!(write(&mut ftl, Lpn(4), 42), Outcome::Programmed);
+    assert_eq!(deltas(&ftl), [0, 3]);
+    assert_eq!(counters(&ftl).merges_room, 0);
     ftl.check().unwrap();
 }
 
 #[test]
-fn a_page_merged_while_room_is_made_for_its_next_delta_is_stored_whole() {
-    let budget = DeltaOptions {
-        most_pinned: 1,
+fn a_quota_of_no_base_makes_no_delta() {
+    let none = DeltaOptions {
+        most_pinned: 0,
         ..DELTAS
     };
-    let mut ftl = device(30, 40, budget, 0, fixed(3000));
+    let mut ftl = device(30, 40, none, 0, fixed(500));
+    for value in 0..5 {
+        assert_eq!(write(&mut ftl, Lpn(0), value), Outcome::Programmed);
+    }
+    assert_eq!(counters(&ftl).candidates, 0, "nothing is read or encoded");
+}
+
+/// The exported pages with which 30 blocks have room for one packed page with live deltas.
+fn pages_with_room_for_one_pack() -> u32 {
+    let room = |pages| device(30, pages, DELTAS, 0, fixed(3000));
+    let most = room(300).delta().unwrap().most_packs;
+    300 + most - 1
+}
+
+#[test]
+fn a_page_merged_while_room_is_made_for_its_next_delta_is_stored_whole() {
+    let mut ftl = device(30, pages_with_room_for_one_pack(), DELTAS, 0, fixed(3000));
     for lpn in [0, 1] {
         write(&mut ftl, Lpn(lpn), 10 * lpn);
         assert_eq!(write(&mut ftl, Lpn(lpn), 10 * lpn + 1), Outcome::Packed);

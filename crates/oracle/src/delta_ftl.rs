@@ -6,7 +6,7 @@
 //! Addresses are given in the order of programming and never used again.
 //!
 //! A write: (1) it is counted; (2) a page that is not mapped, not write-hot or read-hot is stored
-//! whole; (3) so is one whose delta against the *base* is longer than the limit; (4) otherwise the
+//! whole, and so is one without a delta while as many pages as may have one; (3) so is one whose delta against the *base* is longer than the limit; (4) otherwise the
 //! page's older delta dies, in RAM or on flash; (5) if the new one does not fit, the page in RAM is
 //! programmed; (6) the new one is appended. A whole copy kills the delta and its base.
 //!
@@ -44,6 +44,8 @@ pub struct Rules {
     pub hot_reads: Option<u64>,
     /// The longest delta that is stored, in bytes.
     pub most_bytes: usize,
+    /// The most pages that may have a delta, each of which keeps a base.
+    pub most_bases: usize,
     /// When encoding is bypassed; `None` for never.
     pub baseline: Option<Baseline>,
 }
@@ -159,7 +161,8 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
     pub fn write(&mut self, lpn: u64, value: V) {
         self.counts.entry(lpn).or_default().writes += 1;
         let dispatched = self.is_write_hot(lpn) && !self.is_read_hot(lpn);
-        let entry = self.map.get(&lpn).copied().filter(|_| dispatched);
+        let has_room = self.is_delta(lpn) || self.bases() < self.rules.most_bases;
+        let entry = self.map.get(&lpn).copied().filter(|_| dispatched && has_room);
         let Some(entry) = entry else {
             return self.write_whole(lpn, value);
         };
@@ -247,6 +250,11 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
 
     pub fn is_delta(&self, lpn: u64) -> bool {
         self.map.get(&lpn).is_some_and(|entry| entry.flag)
+    }
+
+    /// The bases that deltas keep.
+    pub fn bases(&self) -> usize {
+        self.map.values().filter(|entry| entry.flag).count()
     }
 
     /// Recounts the invariants: a flagged page has one live delta, in RAM or where the table says; the
@@ -424,6 +432,7 @@ mod tests {
         hot_writes: Some(2),
         hot_reads: Some(2),
         most_bytes: 3000,
+        most_bases: usize::MAX,
         baseline: None,
     };
 

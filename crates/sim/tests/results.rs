@@ -403,6 +403,25 @@ fn the_table_sets_systems_against_the_plain_one() {
     assert!(compare_table(&runs, TableStyle { color: true }).contains('\u{1b}'));
 }
 
+/// Programs say what a history costs, these rows what it is worth.
+#[test]
+fn the_table_says_what_a_history_bought() {
+    let mut kept = result("bvssd", "ca-ssd-4g", 1, 1);
+    kept.host.write_pages = 5_000;
+    kept.history.entries = 1_250;
+    kept.history.window_s = 21.5;
+    let runs = [result("plain", "ca-ssd-4g", 1, 2), kept];
+    let table = compare_table(&runs, TableStyle { color: false });
+    let row = |label: &str| -> Vec<String> {
+        let mut rows = table.lines().filter_map(|line| line.trim().strip_prefix(label));
+        let row = rows.next().unwrap_or_else(|| panic!("no {label:?} in\n{table}"));
+        row.split_whitespace().map(str::to_string).collect()
+    };
+    assert_eq!(row("window of old versions (s)"), ["21.5"]);
+    assert_eq!(row("versions kept"), ["1,250"]);
+    assert_eq!(row("over host writes"), ["25.0", "%"]);
+}
+
 #[test]
 fn the_table_says_loudly_that_devices_differ() {
     let mut other = result("ca-ssd", "ca-ssd-4g", 1, 1);

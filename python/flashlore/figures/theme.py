@@ -49,6 +49,10 @@ SYSTEMS: dict[str, Look] = {
     "raid0": Look("#4f6130", "#d1d790", (4, 2), "cross"),
     "lru-cache": Look("#5a2e0b", "#c5a97d", (8, 3, 2, 3), "triangle-down"),
     "dedup-cache": Look("#a35095", "#cb62c9", (5, 2, 1, 2, 1, 2), "square"),
+    "delta-ftl-letter": Look("#32103f", "#5746f1", (2, 2), "triangle-up"),
+    "ca-ssd-history": Look("#3622e9", "#fbea05", (8, 3), "square"),
+    "delta-ftl-history": Look("#7b2d7f", "#b33e37", (2, 5), "triangle-left"),
+    "compress-history": Look("#a271b3", "#a98db3", (4, 2), "triangle-down"),
 }
 
 # What a unit was programmed for, in the order in which bars stack them: the host's in blues, what the translation
@@ -74,7 +78,7 @@ GRID = ("#e4e8ee", "#2b323d")
 GROUND = ("#fefefe", "#14181f")
 BETTER = ("#1a7f5a", "#4fd0a0")
 WORSE = ("#b3372b", "#ff8d7d")
-# Of a claim of our own that holds, and of an identity.
+# Of a claim of our own that holds.
 OURS = ("#7f9f1f", "#c3e06a")
 
 # Of classes of requests: both kinds of access, where a figure is not about systems.

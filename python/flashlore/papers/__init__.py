@@ -4,7 +4,7 @@
 |---|---|
 | `document` | the types of the command's JSON |
 | `verdicts` | what each verdict is called and means, and how it looks |
-| `states` | what became of a single number, and how its point looks |
+| `states` | what became of a single number, in a word |
 | `counts` | distinct claims by kind, aspect and verdict; identities |
 | `places` | names of papers, figures and tables; where the page can be linked to |
 | `commands` | the command lines that repeat what the page shows |

@@ -72,7 +72,7 @@ def _table(report: Report, claim: Claim) -> Table:
     columns = [Column("number")]
     columns += [Column("aspect")] * (len(aspects) > 1)
     columns += [Column("published", shared or "", numbers=True)] * has_published
-    columns += [Column("measured", shared or "", numbers=True), Column("accepted", numbers=True), Column("")]
+    columns += [Column("measured", shared or "", numbers=True), Column("accepted", numbers=True), Column("state")]
     rows: list[list[Value]] = []
     for item in items:
         behind = f" {item['unit']}" if shared is None and item["unit"] else ""

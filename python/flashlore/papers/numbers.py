@@ -2,7 +2,8 @@
 
 The name of a number stands above its row, so that the plot has the whole width of a narrow window. A bar with ends is
 the 95 % interval over the seeds. An order of several figures is a path of numbered points: it holds where the path
-never turns to the right. Numbers of different units, and orders, stand in panels of their own.
+never turns to the right. Numbers of different units, and orders, stand in panels of their own. Identities are
+not drawn: nothing was published of them, and the table says whether they hold.
 
 A page of all papers has a hundred of these, and Altair takes a tenth of a second to check each. So they are written
 as Vega-Lite, which a test has Altair check once.
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
     from flashlore.papers.document import Claim, Item, Measured, Report
 
 PUBLISHED = "published"
+
+# Colour and shape of the points of each state.
+_LOOKS = {
+    states.INSIDE: (theme.BETTER[0], "circle"),
+    states.FITTED: (theme.CAUSES["unique"][0], "triangle-up"),
+    states.OUTSIDE: (theme.WORSE[0], "cross"),
+    states.INSIDE_SCALED: (theme.CAUSES["reborn"][0], "circle"),
+    states.OUTSIDE_SCALED: (theme.CAUSES["wear"][0], "cross"),
+    states.SHOWN: (theme.MUTED[0], "triangle-right"),
+}
 
 Row: TypeAlias = dict[str, "str | float | None"]
 
@@ -63,10 +74,10 @@ def panels(claim: Claim) -> list[tuple[Figure, str, str]]:
 
     Each comes with its title and its caption.
     """
-    kinds = dict.fromkeys(map(_kind, claim["items"]))
+    every = [item for item in claim["items"] if item["aspect"] != "identity"]
     found = []
-    for unit, is_order in kinds:
-        items = [item for item in claim["items"] if _kind(item) == (unit, is_order)]
+    for unit, is_order in dict.fromkeys(map(_kind, every)):
+        items = [item for item in every if _kind(item) == (unit, is_order)]
         if any(value is not None for item in items for value in item["measured"]):
             parts = ["orders" if is_order else "numbers", *[unit] * (unit != "")]
             found.append((_panel(items, unit), f"{claim['id']}: {', '.join(parts)}", _caption(items)))
@@ -206,7 +217,7 @@ def _looks(points: dict[str, list[Row]]) -> tuple[dict[str, Any], dict[str, Any]
     """Give colours and shapes of what there is: what was published, and what became of what was measured."""
     there = {row["what"] for rows in points.values() for row in rows}
     looks = [(PUBLISHED, theme.INK[0], "diamond")] if PUBLISHED in there else []
-    looks += [(state.word, state.colour, state.shape) for state in states.ALL if state.word in there]
+    looks += [(state.word, *look) for state, look in _LOOKS.items() if state.word in there]
     words = [word for word, _, _ in looks]
     colours = {"domain": words, "range": [colour for _, colour, _ in looks]}
     return colours, {"domain": words, "range": [shape for _, _, shape in looks]}

@@ -1,6 +1,6 @@
-"""What became of a single number: a word, the kind of its badge, and colour and shape of its points.
+"""What became of a single number, in a word.
 
-A number is no claim. Its word says where it lies, and the verdict stands with the claim.
+A number is no claim: its word says where it lies. The verdict stands with the claim.
 """
 
 from __future__ import annotations
@@ -9,32 +9,26 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from flashlore.figures import theme
-
 if TYPE_CHECKING:
     from flashlore.papers.document import Item
 
 
 @dataclass(frozen=True)
 class State:
-    """How a number is called and looks."""
+    """How a number is called, and the kind of its badge."""
 
     word: str
     kind: str
-    colour: str
-    shape: str
 
 
-INSIDE = State("inside", "good", theme.BETTER[0], "circle")
-FITTED = State("inside, fitted", "fair", theme.CAUSES["unique"][0], "triangle-up")
-OUTSIDE = State("outside", "bad", theme.WORSE[0], "cross")
-INSIDE_SCALED = State("inside, scaled", "neutral", theme.CAUSES["reborn"][0], "circle")
-OUTSIDE_SCALED = State("outside, scaled", "neutral", theme.CAUSES["gc"][0], "cross")
-SHOWN = State("shown", "neutral", theme.MUTED[0], "triangle-right")
-HOLDS = State("identity holds", "good", theme.OURS[0], "square")
-BROKEN = State("identity broken", "bad", theme.CAUSES["wear"][0], "triangle-down")
-
-ALL = (INSIDE, FITTED, OUTSIDE, INSIDE_SCALED, OUTSIDE_SCALED, SHOWN, HOLDS, BROKEN)
+INSIDE = State("inside", "good")
+FITTED = State("inside, fitted", "fair")
+OUTSIDE = State("outside", "bad")
+INSIDE_SCALED = State("inside, scaled", "neutral")
+OUTSIDE_SCALED = State("outside, scaled", "neutral")
+SHOWN = State("shown", "neutral")
+HOLDS = State("identity holds", "good")
+BROKEN = State("identity broken", "bad")
 
 
 def of(item: Item) -> State:

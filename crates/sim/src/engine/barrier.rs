@@ -57,7 +57,7 @@ impl<W> Barrier<W> {
     }
 
     /// The next that waited and need not any more.
-    pub fn next(&mut self) -> Option<W> {
+    pub fn released(&mut self) -> Option<W> {
         let &(end, _) = self.waiting.front()?;
         if !self.through.is_empty() && self.oldest < end {
             return None;
@@ -82,16 +82,16 @@ mod tests {
         assert!(barrier.wait("b"));
         barrier.leave(7);
         barrier.leave(3);
-        assert_eq!(barrier.next(), None);
+        assert_eq!(barrier.released(), None);
         barrier.leave(6);
-        assert_eq!(barrier.next(), Some("a"));
-        assert_eq!(barrier.next(), Some("b"));
-        assert_eq!(barrier.next(), None);
+        assert_eq!(barrier.released(), Some("a"));
+        assert_eq!(barrier.released(), Some("b"));
+        assert_eq!(barrier.released(), None);
         barrier.arrive(9);
         assert!(barrier.wait("c"));
         barrier.arrive(10);
         barrier.leave(9);
-        assert_eq!(barrier.next(), Some("c"));
+        assert_eq!(barrier.released(), Some("c"));
         barrier.leave(10);
         assert!(!barrier.wait("nothing is under way"));
     }

@@ -192,6 +192,11 @@ const ROWS: &[Row] = &[
     fact("  versions kept", Unit::Count, |run| {
         (run.configuration.system.history.enabled).then_some(run.history.entries as f64)
     }),
+    fact("  over host writes", Unit::Percent, |run| {
+        let (versions, writes) = (run.history.entries as f64, run.host.write_pages);
+        (run.configuration.system.history.enabled && writes > 0)
+            .then(|| 100.0 * versions / writes as f64)
+    }),
     fact("  programs to return to its start", Unit::Count, |run| {
         let programs = run.history.longest_return.programs;
         (run.configuration.system.keeps_parities()).then_some(programs as f64)

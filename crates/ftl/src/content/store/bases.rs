@@ -48,10 +48,22 @@ impl<T: Parts> Store<T> {
             .as_ref()
             .filter(|delta| delta.may_differ(lpn))?;
         let similar = delta.similar.as_deref()?;
-        let offered = |object: ObjectId| self.objects.pins(object) < similar.options.sharers;
+        let offered = |object: ObjectId| {
+            self.objects.pins(object) < similar.options.sharers && self.is_within_quota(object)
+        };
         let kept = kept.filter(|&object| similar.index.holds(object) && offered(object));
         let found = kept.or_else(|| similar.index.find(sketch?, offered));
         found.map(Base::Similar)
+    }
+
+    /// Whether a delta may be taken from a base: it is one of those that deltas alone keep alive already, or these may
+    /// be one more. A base that a page or an old version holds as well counts as one more, since both may leave it.
+    pub(crate) fn is_within_quota(&self, base: ObjectId) -> bool {
+        let Some(delta) = &self.policies.delta else {
+            return false;
+        };
+        let more = u32::from(!self.objects.is_pinned_alone(base));
+        delta.pinned.saturating_add(more) <= delta.options.most_pinned
     }
 
     /// What a write may become a delta from, chosen for good; a base that was read for it is kept.

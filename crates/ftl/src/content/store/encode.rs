@@ -76,10 +76,11 @@ impl<T: Parts> Store<T> {
             return None;
         }
         let old = self.objects.object_of(lpn)?;
-        match self.objects.packed(old) {
-            None | Some((_, ObjectId::NONE)) => Some(old),
-            Some((_, base)) => Some(base),
-        }
+        let base = match self.objects.packed(old) {
+            None | Some((_, ObjectId::NONE)) => old,
+            Some((_, base)) => base,
+        };
+        self.is_within_quota(base).then_some(base)
     }
 
     /// Encodes a write in every way that may pay.

@@ -51,7 +51,7 @@ pub struct DeltaOptions {
     pub heat: HeatOptions,
     /// What a byte that a delta alone keeps alive costs, in thousandths of a byte programmed.
     pub lambda: u32,
-    /// The most bases that deltas alone may keep alive; beyond it the oldest are merged.
+    /// The quota: with so many bases that deltas alone keep alive, no delta is taken from any other.
     pub most_pinned: u32,
     /// Where bases are looked for when a page has none of its own; `None` for nowhere.
     pub similar: Option<SimilarOptions>,

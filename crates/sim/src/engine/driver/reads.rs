@@ -74,7 +74,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     #[inline(never)]
     pub(super) fn pass_barrier(&mut self, at: Time, number: u64) -> Result<()> {
         self.barrier.leave(number);
-        while let Some((unit, slot)) = self.barrier.next() {
+        while let Some((unit, slot)) = self.barrier.released() {
             self.resume_read(at, unit, slot)?;
         }
         Ok(())
