@@ -91,14 +91,10 @@ class Conditions:
     systems: Sequence[Rival]
     promises: Sequence[Rival]
 
-    def part(self, name: str) -> Part:
-        """Find a part by its name."""
-        return next(part for part in self.parts if part.name == name)
-
     @property
-    def spare(self) -> float:
-        """Share of the raw capacity that is kept back."""
-        return float(self.settings["device.space.over_provisioning"])
+    def middle_budget(self) -> int:
+        """The budget that figures of one budget show."""
+        return sorted(self.budgets)[len(self.budgets) // 2]
 
     def grid(self, captures: str | PathLike[str] | None) -> Grid:
         """Make the sweep. Without the directory of the captures it has those inside the program, without bytes.

@@ -41,7 +41,10 @@ _CACHE = "device.map.cache_bytes"
 def figures(rows: pl.DataFrame, conditions: Conditions) -> pl.DataFrame:
     """Give a row a run: trace, capture, part, budget, system, split, seed, and the figures of merit."""
     parts = pl.DataFrame(
-        [(part.name, part.label, part.endurance, part.read_uj, part.program_uj, part.erase_uj) for part in conditions.parts],
+        [
+            (part.name, part.label, part.endurance, part.read_uj, part.program_uj, part.erase_uj)
+            for part in conditions.parts
+        ],
         schema=["device.part", "part", "endurance", "read_uj", "program_uj", "erase_uj"],
         orient="row",
     )
@@ -86,7 +89,9 @@ def _placed(rows: pl.DataFrame, conditions: Conditions) -> pl.DataFrame:
     """
     largest = min(conditions.budgets)
     capacity = (
-        rows.filter(pl.col("system") == BASELINE).group_by("trace").agg((pl.col(_CACHE).max() * largest).alias("capacity"))
+        rows.filter(pl.col("system") == BASELINE)
+        .group_by("trace")
+        .agg((pl.col(_CACHE).max() * largest).alias("capacity"))
     )
     if _ENTRIES not in rows.columns:
         rows = rows.with_columns(pl.lit(0).alias(_ENTRIES))

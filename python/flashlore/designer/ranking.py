@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from flashlore.designer.measures import AMPLIFICATION, BASELINE
+from flashlore.designer.measures import AMPLIFICATION, BASELINE, LIFETIME, METRICS, WORST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,9 +62,7 @@ def chosen_splits(table: pl.DataFrame) -> pl.DataFrame:
 
 def as_built(table: pl.DataFrame) -> pl.DataFrame:
     """Keep the rows of each system with its chosen division of DRAM."""
-    return table.join(
-        chosen_splits(table), on=["part", "budget", "system", "split"], how="semi", maintain_order="left"
-    )
+    return table.join(chosen_splits(table), on=["part", "budget", "system", "split"], how="semi", maintain_order="left")
 
 
 def against_baseline(table: pl.DataFrame, metric: Metric) -> pl.DataFrame:
@@ -108,3 +106,61 @@ def _as_good(against: Estimate, metric: Metric) -> bool:
 def mean_ratio(compared: pl.DataFrame, *keys: str) -> pl.DataFrame:
     """Give the geometric mean of the ratios to the baseline over the captures, for each system and these keys."""
     return compared.group_by(*keys, "system", maintain_order=True).agg(pl.col("ratio").log().mean().exp())
+
+
+def curves(table: pl.DataFrame, metric: Metric) -> pl.DataFrame:
+    """Give what divisions of DRAM come to, over the baseline with the same DRAM: geometric means over the captures.
+
+    Columns: `part`, `budget`, `system`, `split`, `ratio`, `low`, `high`, the interval over the seeds.
+    """
+    keys = ["trace", "part", "budget", "seed"]
+    base = table.filter(pl.col("system") == BASELINE).select(*keys, pl.col(metric.column).alias("base"))
+    logs = (
+        table.join(base, on=keys, how="left", maintain_order="left")
+        .group_by("part", "budget", "system", "split", "seed", maintain_order=True)
+        .agg((pl.col(metric.column) / pl.col("base")).log().mean().exp().alias("ratio"))
+    )
+    rows = []
+    for (part, budget, system, split), seeds in logs.group_by("part", "budget", "system", "split", maintain_order=True):
+        found = ratio(seeds["ratio"].to_list(), [1.0] * len(seeds))
+        place = {"part": part, "budget": budget, "system": system, "split": split}
+        rows.append({**place, "ratio": found.mean, "low": found.low, "high": found.high})
+    return pl.DataFrame(rows, infer_schema_length=None).sort("split", maintain_order=True)
+
+
+def lifetimes(built: pl.DataFrame) -> pl.DataFrame:
+    """Give lifetimes of `as_built` in host TB: even wear with its interval, and by the most worn block.
+
+    Columns: those of `PLACE`, `system`, `even`, `low`, `high`, `worst`.
+    """
+    rows = []
+    for (*place, system), runs in built.group_by(*PLACE, "system", maintain_order=True):
+        even = ratio(runs[LIFETIME.column].to_list(), [1.0] * len(runs))
+        rows.append(
+            {
+                **dict(zip(PLACE, place, strict=True)),
+                "system": system,
+                "even": even.mean,
+                "low": even.low,
+                "high": even.high,
+                "worst": runs[WORST].log().mean(),
+            }
+        )
+    return pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.col("worst").exp())
+
+
+def against_plain_of(table: pl.DataFrame, systems: Sequence[str]) -> pl.DataFrame:
+    """Give these systems' figures over the baseline's, means over the seeds; what it lacks as it is.
+
+    Columns: those of `PLACE`, `system`, a ratio for each figure of merit, `window_s`, `versions`.
+    """
+    columns = [metric.column for metric in METRICS]
+    means = table.group_by(*PLACE, "system", maintain_order=True).agg(
+        *(pl.col(column).log().mean().exp() for column in columns), pl.col("window_s").mean(), pl.col("versions").mean()
+    )
+    base = means.filter(pl.col("system") == BASELINE).select(*PLACE, *(pl.col(c).alias(f"{c} of it") for c in columns))
+    return (
+        means.filter(pl.col("system").is_in(systems))
+        .join(base, on=PLACE, how="left", maintain_order="left")
+        .with_columns(pl.col(column) / pl.col(f"{column} of it") for column in columns)
+    )
