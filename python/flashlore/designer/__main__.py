@@ -41,14 +41,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _sweep(asked: argparse.Namespace) -> None:
     grid = conditions.load(asked.conditions).grid(asked.captures)
-    done = sweep(grid, out=asked.output, jobs=asked.jobs, force=asked.force, tell=lambda text: _tell(text))
-    _tell(
-        f"{len(done.cells) - len(done.failures)} of {len(done.cells)} cells, {_seconds(done.timings()):.0f} s of a processor"
-    )
+    done = sweep(grid, out=asked.output, jobs=asked.jobs, force=asked.force, tell=_tell)
+    finished = len(done.cells) - len(done.failures)
+    _tell(f"{finished} of {len(done.cells)} cells, {_seconds(done.timings()):.0f} s of a processor")
     if done.failures:
-        raise FlashloreError(
-            f"{len(done.failures)} cells failed, the first: {done.failures[0].name}: {done.failures[0].error}"
-        )
+        first = done.failures[0]
+        raise FlashloreError(f"{len(done.failures)} cells failed, the first: {first.name}: {first.error}")
 
 
 def _page(asked: argparse.Namespace) -> None:

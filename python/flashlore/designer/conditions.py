@@ -80,7 +80,10 @@ class Rival:
 
 @dataclass(frozen=True)
 class Conditions:
-    """All conditions. `promises` are systems that keep old versions, which are shown apart."""
+    """All conditions. `promises` are systems that keep old versions, which are shown apart.
+
+    `notes` are sentences about what the results rest on.
+    """
 
     seeds: Sequence[int]
     budgets: Sequence[int]
@@ -90,6 +93,7 @@ class Conditions:
     parts: Sequence[Part]
     systems: Sequence[Rival]
     promises: Sequence[Rival]
+    notes: Sequence[str] = ()
 
     @property
     def middle_budget(self) -> int:
@@ -202,6 +206,7 @@ def of(tree: Mapping[str, Any]) -> Conditions:
         parts=[Part(**settled(table)) for table in tree["part"]],
         systems=[Rival(**settled(table)) for table in tree["system"]],
         promises=[Rival(**settled(table)) for table in tree.get("promise", ())],
+        notes=tree.get("notes", ()),
     )
 
 

@@ -31,7 +31,7 @@ def make(rows: pl.DataFrame, conditions: Conditions, processor_s: float) -> Page
     page = Page(
         "For the designer of a device",
         subtitle="Who wins on which flash with how much DRAM, on captures with real content.",
-        footer=f"Made by Flashlore {flashlore.__version__}. This page holds its data and its programs, and asks no network.",
+        footer=f"Made by Flashlore {flashlore.__version__}. This page asks no network.",
     )
     compared = {metric.column: ranking.against_baseline(built, metric) for metric in METRICS}
     _answer(page.section("Who wins where"), table, conditions, compared, processor_s)
@@ -67,10 +67,9 @@ def _answer(
     section.bullets(words.losses(compared[AMPLIFICATION.column]))
     section.gallery(
         "The best system of each place",
-        "Colour: the system with the best mean. Number: its figure over that of plain; of lifetimes more is better. Pale "
-        "with ≈: another system is as good within the 95 % interval over the seeds. A system with an index has one "
-        "division of DRAM for each part and budget, the same for all captures. (drawn): sizes of encoded pages are drawn, "
-        "so who encodes there shows a mechanism and no prediction.",
+        "Colour: the system with the best mean. Number: its figure over that of plain; of lifetimes more is better. "
+        "Pale with ≈: another system is as good within the 95 % interval over the seeds. A system with index has one "
+        "division of DRAM for each part and budget, the same for all captures. (drawn): see what this rests on.",
         [(figures.winners(compared[metric.column], names), f"{metric.name} ({metric.unit})") for metric in METRICS],
     )
 
@@ -142,9 +141,9 @@ def _promises(section: Section, table: pl.DataFrame, conditions: Conditions) -> 
     budget = conditions.middle_budget
     promising = [rival.name for rival in conditions.promises]
     section.prose(
-        "These systems keep superseded versions in the spare space and go back to any instant of a window. That is more "
-        "than the others promise, so they are not ranked with them. They answer writes from a queue of 1 MiB in RAM, "
-        f"which is not in the budget: response times are not like those above. DRAM {budget_label(budget)}."
+        "These systems keep superseded versions in the spare space and go back to any instant of a window. That is "
+        "more than the others promise, so they are not ranked with them. They answer writes from a queue of 1 MiB in "
+        f"RAM that is not in the budget: response times mean something else. DRAM {budget_label(budget)}."
     )
     here = ranking.against_plain_of(table.filter(pl.col("budget") == budget), promising)
     columns = [Column("capture"), Column("part"), Column("system")]
@@ -165,25 +164,7 @@ def _promises(section: Section, table: pl.DataFrame, conditions: Conditions) -> 
 
 
 def _basis(section: Section, conditions: Conditions) -> None:
-    section.bullets(
-        [
-            "Closed loop with 32 requests in flight: the captures' own times are not used, since TLC and QLC of this size "
-            "cannot keep up with them. p99.9 is that of such a load.",
-            "Devices are as large as the captures (45 to 148 MiB), full when a run begins, after as many random writes "
-            "as there are pages, with 20 % of raw spare. Nothing here was measured at 1 TB.",
-            "Blocks are of 256 KiB. Those of TLC and QLC are really of 24 MiB; their erase times are scaled with them. A "
-            "victim's pages are moved at once, so p99.9 has collections of small blocks in it.",
-            "Seeds change how a device is prepared and sizes that are drawn. A capture is the same with each seed, so an "
-            "interval says nothing about other workloads.",
-            "DRAM is counted as 28 bytes for an index entry (CA-SSD, MD5) and 8 for a map entry, 13 with deltas "
-            "(DeltaFTL). Not counted: reference lists, counters, data waiting to be packed, and the queue of bvssd.",
-            "Energy of TLC and QLC is an assumption: the time of an operation at the power that I-CASH's figures give on "
-            "slc2, 9.5 uJ in 25 us for a read and 76.1 uJ in 500 us for a program; an erase as a program.",
-            "Endurance is an assumption. Part sets TLC and QLC are estimates of a part class, each figure with its source "
-            "in `flashlore devices`.",
-            "Hash unit and codec are one each, with the times of the papers (32 us a page; LZF at 619 MHz).",
-        ]
-    )
+    section.bullets(conditions.notes)
     rows: list[Sequence[Value]] = [
         [kind.label, kind.name, kind.endurance, kind.read_uj, kind.program_uj, kind.erase_uj]
         for kind in conditions.parts

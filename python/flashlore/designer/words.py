@@ -37,9 +37,10 @@ def losses(compared: pl.DataFrame) -> Iterator[str]:
         worse = rows.filter(pl.col("low") > 1)
         if worse.height:
             most = worse.sort("ratio").row(-1, named=True)
+            where = f"{most['capture']} ({most['part']}, DRAM {budget_label(most['budget'])})"
             yield (
-                f"{system} does worse than {BASELINE} in {worse.height} of {rows.height} places, most on "
-                f"{most['capture']} ({most['part']}, DRAM {budget_label(most['budget'])}): {number(most['ratio'], 3)} times."
+                f"{system} does worse than {BASELINE} in {worse.height} of {rows.height} places, most on {where}: "
+                f"{number(most['ratio'], 3)} times."
             )
 
 
@@ -86,7 +87,7 @@ def dram(built: pl.DataFrame) -> Iterator[str]:
         wide = means.pivot(on="budget", index="part", values=AMPLIFICATION.column)
         costs = wide.select("part", (pl.col(str(least)) / pl.col(str(most))).alias("factor"))
         said = ", ".join(f"{number(row['factor'], 3)} on {row['part']}" for row in costs.iter_rows(named=True))
-        yield f"{system} with DRAM {budget_label(least)} programs as many times what it does with {budget_label(most)}: {said}."
+        yield f"{system} programs with DRAM {budget_label(least)} against {budget_label(most)}: times {said}."
 
 
 def _listed(words: Sequence[str]) -> str:
