@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 import polars as pl
 
 from flashlore.designer import conditions, page
-from flashlore.errors import FlashloreError
+from flashlore.errors import FileError, FlashloreError
 from flashlore.sweeps.running import sweep
 
 
@@ -42,22 +43,19 @@ def main(arguments: list[str] | None = None) -> int:
 def _sweep(asked: argparse.Namespace) -> None:
     grid = conditions.load(asked.conditions).grid(asked.captures)
     done = sweep(grid, out=asked.output, jobs=asked.jobs, force=asked.force, tell=_tell)
-    finished = len(done.cells) - len(done.failures)
-    _tell(f"{finished} of {len(done.cells)} cells, {_seconds(done.timings()):.0f} s of a processor")
+    finished, spent = len(done.cells) - len(done.failures), os.times()
+    took = spent.user + spent.system + spent.children_user + spent.children_system
+    _tell(f"{finished} of {len(done.cells)} cells, {took:.0f} s of processor time")
     if done.failures:
         first = done.failures[0]
         raise FlashloreError(f"{len(done.failures)} cells failed, the first: {first.name}: {first.error}")
 
 
 def _page(asked: argparse.Namespace) -> None:
-    results = Path(asked.results)
-    rows, timings = (pl.read_parquet(results / f"{name}.parquet") for name in ("results", "timings"))
-    page.make(rows, conditions.load(asked.conditions), _seconds(timings)).write(asked.output, force=asked.force)
-
-
-def _seconds(timings: pl.DataFrame) -> float:
-    """Add up what the runs took, each on a processor of its own."""
-    return float(timings["run.wall_s"].sum())
+    results = Path(asked.results) / "results.parquet"
+    if not results.is_file():
+        raise FileError(f"there is no {results}: expected the directory of a sweep that has ended")
+    page.make(pl.read_parquet(results), conditions.load(asked.conditions)).write(asked.output, force=asked.force)
 
 
 def _tell(text: str) -> None:

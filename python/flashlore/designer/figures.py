@@ -20,6 +20,7 @@ _CELL = 38
 _SYSTEM = 9
 # Room for the name of a capture.
 _LABEL = 170
+_LEGEND = alt.Legend(symbolSize=100, symbolStrokeWidth=0)
 
 
 def budget_label(budget: int) -> str:
@@ -55,7 +56,7 @@ def winners(compared: pl.DataFrame, systems: Sequence[str]) -> Figure:
     ]
     base = alt.Chart().encode(x=x, y=y, tooltip=tooltip)
     cells = base.mark_rect(stroke=theme.GROUND[0], strokeWidth=2).encode(
-        color=lines.colour(list(systems)), opacity=alt.Opacity("strength:Q", scale=None, legend=None)
+        color=lines.colour(list(systems), legend=_LEGEND), opacity=alt.Opacity("strength:Q", scale=None, legend=None)
     )
     text = base.mark_text(fontSize=11, fontWeight=600, color=theme.GROUND[0]).encode(text="said:N")
     height = _CELL * won["capture"].n_unique()
@@ -65,21 +66,24 @@ def winners(compared: pl.DataFrame, systems: Sequence[str]) -> Figure:
 def ratios(compared: pl.DataFrame, systems: Sequence[str]) -> Figure:
     """Draw the ratios to the baseline with their intervals: a row a capture, in it a point a system."""
     names = list(systems)
-    scale, ticks = lines.log_scale(
-        pl.concat([compared.select(pl.col(end).alias("ratio")) for end in ("low", "high")]), "ratio", margin=0.04
-    )
+    scale, ticks = lines.log_scale(_ends(compared), "ratio", margin=0.04)
     y = alt.Y("capture:N", title=None, sort=None, axis=alt.Axis(labelLimit=_LABEL, grid=True))
     x = alt.X("ratio:Q", title="over plain (log)", scale=scale, axis=alt.Axis(values=ticks, format="~g"))
     base = alt.Chart().encode(
-        y=y, yOffset=alt.YOffset("system:N", sort=names), color=lines.colour(names), tooltip=_tooltip()
+        y=y, yOffset=alt.YOffset("system:N", sort=names), color=lines.colour(names, legend=_LEGEND), tooltip=_tooltip()
     )
     spans = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
     points = base.mark_point(filled=True, size=60, opacity=1).encode(
-        x=x, shape=alt.Shape("system:N", scale=theme.shapes(names), legend=alt.Legend())
+        x=x, shape=alt.Shape("system:N", scale=theme.shapes(names), legend=_LEGEND)
     )
     one = alt.Chart().mark_rule(strokeDash=[3, 3], color=theme.AXIS[0]).encode(x=alt.X(datum=1.0, scale=scale))
     height = _SYSTEM * len(names) * compared["capture"].n_unique()
     return theme.dress(alt.LayerChart(data=compared, layer=[one, spans, points]).properties(height=height))
+
+
+def _ends(compared: pl.DataFrame) -> pl.DataFrame:
+    """Give the ends of all intervals, for an axis that shows them."""
+    return pl.concat([compared.select(pl.col(end).alias("ratio")) for end in ("low", "high")])
 
 
 def _tooltip() -> list[alt.Tooltip]:
@@ -105,7 +109,7 @@ def divisions(curves: pl.DataFrame, metric: Metric) -> Figure:
     )
     base = alt.Chart().encode(
         x=x,
-        color=lines.colour(names, "budget"),
+        color=lines.colour(names, "budget", _LEGEND if len(names) > 1 else None),
         tooltip=[
             alt.Tooltip("budget:N", title="DRAM"),
             alt.Tooltip("split:Q", title="for the index", format=".0%"),
@@ -114,12 +118,13 @@ def divisions(curves: pl.DataFrame, metric: Metric) -> Figure:
             alt.Tooltip("high:Q", title="to", format=".3~r"),
         ],
     )
-    y = alt.Y("ratio:Q", title=f"{metric.name} over plain", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=5))
+    scale, ticks = lines.log_scale(_ends(table), "ratio", margin=0.05)
+    y = alt.Y("ratio:Q", title=f"{metric.name} over plain (log)", scale=scale, axis=alt.Axis(values=ticks, format="~g"))
     line = base.mark_line().encode(y=y, strokeDash=alt.StrokeDash("budget:N", scale=theme.dashes(names), legend=None))
     points = base.mark_point(filled=True, size=60, opacity=1).encode(
-        y=y, shape=alt.Shape("budget:N", scale=theme.shapes(names), legend=alt.Legend())
+        y=y, shape=alt.Shape("budget:N", scale=theme.shapes(names), legend=_LEGEND)
     )
-    spans = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q")
+    spans = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
     return theme.dress(alt.LayerChart(data=table, layer=[line, spans, points]))
 
 
@@ -138,7 +143,7 @@ def lifetimes(lives: pl.DataFrame, systems: Sequence[str], metric: Metric) -> Fi
     ]
     base = alt.Chart().encode(y=y, yOffset=offset, tooltip=tooltip)
     x: Any = alt.X("even:Q", title=metric.unit, axis=alt.Axis(labelExpr=lines.COUNT_LABEL, tickCount=5))
-    bars = base.mark_bar(height=_SYSTEM - 2).encode(x=x, color=lines.colour(names))
+    bars = base.mark_bar(height=_SYSTEM - 2).encode(x=x, color=lines.colour(names, legend=_LEGEND))
     spans = base.mark_rule(strokeWidth=1.5, color=theme.MUTED[0]).encode(x="low:Q", x2="high:Q")
     worst = base.mark_tick(thickness=3, size=_SYSTEM + 1, color=theme.WORSE[0]).encode(x="worst:Q")
     height = (_SYSTEM + 1) * len(names) * lives["capture"].n_unique()

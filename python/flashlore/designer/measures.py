@@ -25,6 +25,11 @@ class Metric:
     unit: str
     more_is_better: bool = False
 
+    @property
+    def title(self) -> str:
+        """Its name at the begin of a sentence; a percentile stays as it is."""
+        return self.name if self.name.startswith("p9") else self.name.capitalize()
+
 
 AMPLIFICATION = Metric("amplification", "write amplification", "units programmed for each written")
 RESPONSE = Metric("p999_ms", "p99.9 response", "ms")
@@ -74,10 +79,8 @@ def figures(rows: pl.DataFrame, conditions: Conditions) -> pl.DataFrame:
             (fills / pl.col("erases.mean")).alias(LIFETIME.column),
             (fills / pl.col("erases.max")).alias(WORST),
             (energy_uj / 1e6 / (written / 1e9)).alias(ENERGY.column),
-            pl.col("flash.block_erases").alias("erases"),
-            (pl.col("programs.map") / pl.col("host.write_pages")).alias("map_writes"),
             pl.col("history.window_s").alias("window_s"),
-            pl.col("history.recorded").alias("versions"),
+            pl.col("history.entries").alias("versions"),
         )
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -9,7 +10,7 @@ import polars as pl
 import flashlore
 from flashlore.designer import figures, ranking, words
 from flashlore.designer.figures import budget_label
-from flashlore.designer.measures import AMPLIFICATION, LIFETIME, METRICS, RESPONSE
+from flashlore.designer.measures import AMPLIFICATION, BASELINE, LIFETIME, METRICS, RESPONSE
 from flashlore.designer.measures import figures as figures_of_merit
 from flashlore.report.page import Page
 from flashlore.report.table import Column, Table, number
@@ -22,19 +23,19 @@ if TYPE_CHECKING:
     from flashlore.report.table import Value
 
 
-def make(rows: pl.DataFrame, conditions: Conditions, processor_s: float) -> Page:
-    """Make the page of the rows of a sweep, which took so many seconds of a processor."""
+def make(rows: pl.DataFrame, conditions: Conditions) -> Page:
+    """Make the page of the rows of a sweep."""
     table = figures_of_merit(rows, conditions)
     names = [system.name for system in conditions.systems]
     rivals = table.filter(pl.col("system").is_in(names))
     built = ranking.as_built(rivals)
+    compared = {metric.column: ranking.against_baseline(built, metric) for metric in METRICS}
     page = Page(
         "For the designer of a device",
         subtitle="Who wins on which flash with how much DRAM, on captures with real content.",
         footer=f"Made by Flashlore {flashlore.__version__}. This page asks no network.",
     )
-    compared = {metric.column: ranking.against_baseline(built, metric) for metric in METRICS}
-    _answer(page.section("Who wins where"), table, conditions, compared, processor_s)
+    _answer(page.section("Who wins where"), table, conditions, compared)
     _amounts(page.section("By how much"), conditions, compared)
     _dram(page.section("How to divide the DRAM"), conditions, rivals, built)
     _lives(page.section("How long a device lives"), conditions, built)
@@ -44,27 +45,17 @@ def make(rows: pl.DataFrame, conditions: Conditions, processor_s: float) -> Page
     return page
 
 
-def _answer(
-    section: Section,
-    table: pl.DataFrame,
-    conditions: Conditions,
-    compared: dict[str, pl.DataFrame],
-    processor_s: float,
-) -> None:
+def _answer(section: Section, table: pl.DataFrame, conditions: Conditions, compared: dict[str, pl.DataFrame]) -> None:
     names = [system.name for system in conditions.systems]
+    places = compared[AMPLIFICATION.column].filter("first").height
     section.tiles(
         [
             ("Runs", number(table.height), f"{len(conditions.seeds)} seeds each"),
-            (
-                "Places",
-                number(compared[AMPLIFICATION.column].filter("first").height),
-                "capture, part and budget of DRAM",
-            ),
-            ("Processor time", f"{number(processor_s / 60, 2)} min", "of all runs"),
+            ("Places", number(places), "a capture on a part with a budget of DRAM"),
         ]
     )
     section.bullets(words.winners(compared[metric.column], metric) for metric in METRICS)
-    section.bullets(words.losses(compared[AMPLIFICATION.column]))
+    section.bullets(loss for metric in METRICS for loss in words.losses(compared[metric.column], metric))
     section.gallery(
         "The best system of each place",
         "Colour: the system with the best mean. Number: its figure over that of plain; of lifetimes more is better. "
@@ -77,13 +68,12 @@ def _answer(
 def _amounts(section: Section, conditions: Conditions, compared: dict[str, pl.DataFrame]) -> None:
     budget = conditions.middle_budget
     names = [system.name for system in conditions.systems]
-    section.prose(f"With DRAM of {budget_label(budget)} of the capacity. Bars are 95 % intervals over the seeds.")
+    section.table(_means(compared))
+    section.prose(f"Below: each capture with DRAM of {budget_label(budget)}; bars are 95 % intervals over the seeds.")
     for metric in METRICS:
         here = compared[metric.column].filter(pl.col("budget") == budget)
-        part = section.subsection(metric.name.capitalize())
-        part.prose(words.gains(compared[metric.column], metric))
-        part.gallery(
-            metric.name.capitalize(),
+        section.gallery(
+            metric.title,
             f"{metric.unit}, over plain. {'More' if metric.more_is_better else 'Less'} is better.",
             [
                 (figures.ratios(here.filter(pl.col("part") == kind.label), names), kind.label)
@@ -92,28 +82,88 @@ def _amounts(section: Section, conditions: Conditions, compared: dict[str, pl.Da
         )
 
 
+def _means(compared: dict[str, pl.DataFrame]) -> Table:
+    """Make systems and parts by figures of merit."""
+    means = {metric.column: ranking.mean_ratio(compared[metric.column], "part") for metric in METRICS}
+    values = {
+        (row["part"], row["system"], column): row["ratio"]
+        for column, frame in means.items()
+        for row in frame.iter_rows(named=True)
+    }
+    places = means[AMPLIFICATION.column].filter(pl.col("system") != BASELINE).select("part", "system").rows()
+    rows: list[Sequence[Value]] = [
+        [system, part, *(number(values[part, system, metric.column], 3) for metric in METRICS)]
+        for part, system in places
+    ]
+    columns = [Column("system"), Column("part"), *(Column(metric.name, numbers=True) for metric in METRICS)]
+    return Table(columns, rows, "Over plain, geometric means of captures and budgets", compact=True)
+
+
 def _dram(section: Section, conditions: Conditions, rivals: pl.DataFrame, built: pl.DataFrame) -> None:
     indexed = [system.name for system in conditions.systems if system.index]
     made = {metric.column: ranking.curves(rivals, metric) for metric in (AMPLIFICATION, RESPONSE)}
-    section.bullets(words.divisions(ranking.chosen_splits(rivals), made[AMPLIFICATION.column], indexed))
-    section.bullets(words.dram(built))
+    section.table(_divisions(ranking.divisions(rivals, made[AMPLIFICATION.column]), conditions))
+    if len(conditions.budgets) > 1:
+        section.table(_worth(ranking.worth_of_dram(built), conditions))
     for metric in (AMPLIFICATION, RESPONSE):
-        panels = [
-            (
-                figures.divisions(
-                    made[metric.column].filter((pl.col("system") == system) & (pl.col("part") == kind.label)), metric
-                ),
-                f"{system} on {kind.label}",
-            )
-            for system in indexed
-            for kind in conditions.parts
-        ]
         section.gallery(
-            f"{metric.name.capitalize()} by division",
+            f"{metric.title} by division",
             "Over plain with the same DRAM, geometric mean of the captures, with 95 % intervals over the seeds. At 0 % "
             "nothing is deduplicated; at 100 % the map cache holds one entry.",
-            panels,
+            [
+                (
+                    figures.divisions(
+                        made[metric.column].filter((pl.col("system") == system) & (pl.col("part") == kind.label)),
+                        metric,
+                    ),
+                    f"{system} on {kind.label}",
+                )
+                for system in indexed
+                for kind in conditions.parts
+            ],
         )
+
+
+def _divisions(found: pl.DataFrame, conditions: Conditions) -> Table:
+    """Make the best division of each system, and what others cost."""
+    by_place = {(row["system"], row["part"], row["budget"]): row for row in found.iter_rows(named=True)}
+    places = itertools.product(
+        (system.name for system in conditions.systems if system.index),
+        (part.label for part in conditions.parts),
+        conditions.budgets,
+    )
+    rows: list[Sequence[Value]] = [
+        [
+            row["system"],
+            row["part"],
+            budget_label(row["budget"]),
+            f"{row['split']:.0%}",
+            number(row["even"], 3),
+            number(row["worst"], 3),
+        ]
+        for row in (by_place[place] for place in places)
+    ]
+    columns = [
+        Column("system"),
+        Column("part"),
+        Column("DRAM", help="as a share of the capacity"),
+        Column("for the index", numbers=True, help="of the divisions tried, that with the least amplification"),
+        Column("half and half programs", numbers=True, help="times the best division"),
+        Column("the worst programs", numbers=True, help="times the best division"),
+    ]
+    return Table(columns, rows, "The best division of DRAM over all captures, and others against it", compact=True)
+
+
+def _worth(found: pl.DataFrame, conditions: Conditions) -> Table:
+    """Make what each system programs with the least DRAM, against the most."""
+    least, most = budget_label(max(conditions.budgets)), budget_label(min(conditions.budgets))
+    labels = [kind.label for kind in conditions.parts]
+    wide = found.pivot(on="part", index="system", values="factor")
+    rows: list[Sequence[Value]] = [
+        [row["system"], *(number(row[label], 3) for label in labels)] for row in wide.iter_rows(named=True)
+    ]
+    columns = [Column("system"), *(Column(label, numbers=True) for label in labels)]
+    return Table(columns, rows, f"Programs with DRAM {least} over those with {most}, geometric mean", compact=True)
 
 
 def _lives(section: Section, conditions: Conditions, built: pl.DataFrame) -> None:
@@ -124,8 +174,8 @@ def _lives(section: Section, conditions: Conditions, built: pl.DataFrame) -> Non
     section.prose(
         f"What the host can write to a device of 1 TB, with DRAM of {budget_label(budget)} of the capacity. Cycles are "
         f"assumed ({cycles}), and lifetimes are proportional to them.",
-        "Bar: wear is even, and ends when the mean block has had its cycles. Stroke: the most worn block of the run "
-        "decides, which is what wear would come to if it stayed as uneven as in a run this short.",
+        "Bar: wear is even, and the end comes when the mean block has had its cycles. Stroke: the most worn block of "
+        "the run decides, as if wear stayed as uneven as in a run this short.",
     )
     section.gallery(
         "Lifetime",
@@ -147,8 +197,8 @@ def _promises(section: Section, table: pl.DataFrame, conditions: Conditions) -> 
     )
     here = ranking.against_plain_of(table.filter(pl.col("budget") == budget), promising)
     columns = [Column("capture"), Column("part"), Column("system")]
-    columns += [Column(f"{metric.name} over plain", numbers=True) for metric in METRICS]
-    columns += [Column("window", "s", numbers=True), Column("versions recorded", numbers=True)]
+    columns += [Column(metric.name, numbers=True, help="over plain") for metric in METRICS]
+    columns += [Column("window", "s", numbers=True), Column("versions", numbers=True, help="kept at the end")]
     rows: list[Sequence[Value]] = [
         [
             row["capture"],
@@ -160,7 +210,7 @@ def _promises(section: Section, table: pl.DataFrame, conditions: Conditions) -> 
         ]
         for row in here.iter_rows(named=True)
     ]
-    section.table(Table(columns, rows, "Systems that keep old versions, means over the seeds"))
+    section.table(Table(columns, rows, "Systems that keep old versions: figures over plain, means over the seeds"))
 
 
 def _basis(section: Section, conditions: Conditions) -> None:

@@ -128,6 +128,34 @@ def curves(table: pl.DataFrame, metric: Metric) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None).sort("split", maintain_order=True)
 
 
+def divisions(table: pl.DataFrame, made: pl.DataFrame) -> pl.DataFrame:
+    """Give the chosen division of each system with an index, and what others program, in times of it.
+
+    `made` is `curves` of the amplification. Columns: `part`, `budget`, `system`, `split`, `even` (of the division
+    nearest to half and half), `worst`.
+    """
+    keys = ["part", "budget", "system"]
+    others = made.group_by(keys, maintain_order=True).agg(
+        (pl.col("ratio").sort_by((pl.col("split") - 0.5).abs()).first() / pl.col("ratio").min()).alias("even"),
+        (pl.col("ratio").max() / pl.col("ratio").min()).alias("worst"),
+    )
+    return chosen_splits(table).join(others, on=keys, how="left")
+
+
+def worth_of_dram(built: pl.DataFrame) -> pl.DataFrame:
+    """Give what each system programs with the least DRAM over what it does with the most.
+
+    Columns: `system`, `part`, `factor`, a geometric mean over captures and seeds.
+    """
+    logs = built.group_by("system", "part", "budget", maintain_order=True).agg(
+        pl.col(AMPLIFICATION.column).log().mean()
+    )
+    in_order = pl.col(AMPLIFICATION.column).sort_by("budget")
+    return logs.group_by("system", "part", maintain_order=True).agg(
+        (in_order.last() - in_order.first()).exp().alias("factor")
+    )
+
+
 def lifetimes(built: pl.DataFrame) -> pl.DataFrame:
     """Give lifetimes of `as_built` in host TB: even wear with its interval, and by the most worn block.
 
