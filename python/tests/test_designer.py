@@ -160,7 +160,7 @@ def test_the_best_is_alone_only_if_the_interval_says_so(metric: measures.Metric)
 def test_a_loss_is_said() -> None:
     compared = ranking.against_baseline(made({"plain": [1.0, 1.1], "ca-ssd": [2.0, 2.2]}), measures.AMPLIFICATION)
     said = list(words.losses(compared, measures.AMPLIFICATION))
-    sentence = "ca-ssd does worse than plain in 1 of 1 places, most on t (SLC, DRAM 1/250): 2 of it."
+    sentence = "ca-ssd does worse than plain in 1 of 1 places, most on t (SLC, DRAM 1/250): 2 times."
     assert said == [f"Write amplification: {sentence}"]
     assert not list(words.losses(compared.with_columns(pl.col("low") * 0.4), measures.AMPLIFICATION))
     lives = ranking.against_baseline(made({"plain": [1.0, 1.1], "ca-ssd": [2.0, 2.2]}), measures.LIFETIME)

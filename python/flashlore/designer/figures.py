@@ -120,7 +120,7 @@ def divisions(curves: pl.DataFrame, metric: Metric) -> Figure:
     )
     scale, ticks = lines.log_scale(_ends(table), "ratio", margin=0.05)
     y = alt.Y("ratio:Q", title=f"{metric.name} over plain (log)", scale=scale, axis=alt.Axis(values=ticks, format="~g"))
-    line = base.mark_line().encode(y=y, strokeDash=alt.StrokeDash("budget:N", scale=theme.dashes(names), legend=None))
+    line = base.mark_line().encode(y=y, strokeDash=alt.StrokeDash("budget:N", scale=theme.dashes(names), legend=_LEGEND))
     points = base.mark_point(filled=True, size=60, opacity=1).encode(
         y=y, shape=alt.Shape("budget:N", scale=theme.shapes(names), legend=_LEGEND)
     )

@@ -35,7 +35,7 @@ def _on_parts(compared: pl.DataFrame, metric: Metric) -> str:
     means = ranking.mean_ratio(compared, "part").sort("ratio", descending=metric.more_is_better, maintain_order=True)
     best = {row["part"]: row for row in reversed(means.to_dicts())}
     said = [
-        f"{row['system']} on {part} ({number(row['ratio'], 2)} of {BASELINE})"
+        f"{row['system']} on {part} ({number(row['ratio'], 2)} times {BASELINE})"
         for part, row in ((part, best[part]) for part in compared["part"].unique(maintain_order=True))
     ]
     return listed(said)
@@ -51,7 +51,7 @@ def losses(compared: pl.DataFrame, metric: Metric) -> Iterator[str]:
             where = f"{most['capture']} ({most['part']}, DRAM {budget_label(most['budget'])})"
             yield (
                 f"{metric.title}: {system} does worse than {BASELINE} in {worse.height} of {rows.height} places, most "
-                f"on {where}: {number(most['ratio'], 3)} of it."
+                f"on {where}: {number(most['ratio'], 3)} times."
             )
 
 
