@@ -104,12 +104,13 @@ def divisions(curves: pl.DataFrame, metric: Metric) -> Figure:
     """
     table = curves.with_columns(pl.col("budget").map_elements(budget_label, pl.String))
     names = lines.series(table, "budget")
+    legend = _LEGEND if len(names) > 1 else None
     x = alt.X(
         "split:Q", title="share of the DRAM for the index", axis=alt.Axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1])
     )
     base = alt.Chart().encode(
         x=x,
-        color=lines.colour(names, "budget", _LEGEND if len(names) > 1 else None),
+        color=lines.colour(names, "budget", legend),
         tooltip=[
             alt.Tooltip("budget:N", title="DRAM"),
             alt.Tooltip("split:Q", title="for the index", format=".0%"),
@@ -120,9 +121,9 @@ def divisions(curves: pl.DataFrame, metric: Metric) -> Figure:
     )
     scale, ticks = lines.log_scale(_ends(table), "ratio", margin=0.05)
     y = alt.Y("ratio:Q", title=f"{metric.name} over plain (log)", scale=scale, axis=alt.Axis(values=ticks, format="~g"))
-    line = base.mark_line().encode(y=y, strokeDash=alt.StrokeDash("budget:N", scale=theme.dashes(names), legend=_LEGEND))
+    line = base.mark_line().encode(y=y, strokeDash=alt.StrokeDash("budget:N", scale=theme.dashes(names), legend=legend))
     points = base.mark_point(filled=True, size=60, opacity=1).encode(
-        y=y, shape=alt.Shape("budget:N", scale=theme.shapes(names), legend=_LEGEND)
+        y=y, shape=alt.Shape("budget:N", scale=theme.shapes(names), legend=legend)
     )
     spans = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
     return theme.dress(alt.LayerChart(data=table, layer=[line, spans, points]))
