@@ -101,24 +101,26 @@ fn delta_options() -> impl Strategy<Value = DeltaOptions> {
         prop_oneof![Just(u32::MAX), 0u32..40],
     )
         .prop_map(
-            |(hot_writes, hot_reads, most_bytes, (viable, window, probe), most_pinned)| DeltaOptions {
-                deltas: true,
-                compress: false,
-                hot_writes,
-                hot_reads,
-                most_bytes,
-                viability: ViabilityOptions {
-                    most_bytes: viable,
-                    window,
-                    probe,
-                },
-                heat: HeatOptions {
-                    entries: None,
-                    protected: 0,
-                },
-                lambda: 0,
-                most_pinned,
-                similar: None,
+            |(hot_writes, hot_reads, most_bytes, (viable, window, probe), most_pinned)| {
+                DeltaOptions {
+                    deltas: true,
+                    compress: false,
+                    hot_writes,
+                    hot_reads,
+                    most_bytes,
+                    viability: ViabilityOptions {
+                        most_bytes: viable,
+                        window,
+                        probe,
+                    },
+                    heat: HeatOptions {
+                        entries: None,
+                        protected: 0,
+                    },
+                    lambda: 0,
+                    most_pinned,
+                    similar: None,
+                }
             },
         )
 }

@@ -162,7 +162,11 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
         self.counts.entry(lpn).or_default().writes += 1;
         let dispatched = self.is_write_hot(lpn) && !self.is_read_hot(lpn);
         let has_room = self.is_delta(lpn) || self.bases() < self.rules.most_bases;
-        let entry = self.map.get(&lpn).copied().filter(|_| dispatched && has_room);
+        let entry = self
+            .map
+            .get(&lpn)
+            .copied()
+            .filter(|_| dispatched && has_room);
         let Some(entry) = entry else {
             return self.write_whole(lpn, value);
         };

@@ -564,8 +564,8 @@ systems = ["plain"]
 column = []
 [[sensitivity.variant]]
 name = "dies"
-set = ["device.geometry.channels=2", "device.geometry.blocks_per_plane=10"]
-set_for = { mail = ["device.geometry.blocks_per_plane=20"] }
+set = ["device.geometry.channels=2", "device.geometry.blocks_per_plane=1000"]
+set_for = { mail = ["device.geometry.blocks_per_plane=2000"] }
 [[claim]]
 id = "C1"
 places = ["1"]
@@ -594,9 +594,9 @@ item = [{ name = "n", falling = ["erases@web/plain", "erases@mail/plain"] }]
             });
         let wanted = [
             ("web/plain", 8, Some(2048)),
-            ("web/plain#dies", 2, Some(10)),
+            ("web/plain#dies", 2, Some(1000)),
             ("mail/plain", 8, Some(2048)),
-            ("mail/plain#dies", 2, Some(20)),
+            ("mail/plain#dies", 2, Some(2000)),
         ];
         assert_eq!(blocks.collect::<Vec<_>>(), wanted);
     }

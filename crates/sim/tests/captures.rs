@@ -1,5 +1,6 @@
-//! Every capture through a whole simulation on a device large enough that nothing is collected,
-//! against counts that know neither flash nor map (`crates/oracle/src/counts.rs`), exactly.
+//! Every capture through a whole simulation: on a device large enough that nothing is collected, against counts that
+//! know neither flash nor map (`crates/oracle/src/counts.rs`), exactly; and on a full one, every preset against the
+//! plain device.
 //!
 //! The captures are parsed here by a few lines of their own. An address whose first access is a read
 //! holds that content before the run; it is written through the index in ascending order of addresses.
@@ -11,7 +12,9 @@ use std::path::{Path, PathBuf};
 use flashlore_oracle::counts::{
     Access, IndexCounts, classify_writes, programs_unlimited, with_lru_index,
 };
-use flashlore_sim::config::{RunConfig, Settings, load_device, load_host, load_system};
+use flashlore_sim::config::{
+    RunConfig, Settings, load_device, load_host, load_system, system_presets,
+};
 use flashlore_sim::engine::{RunOptions, simulate};
 use flashlore_sim::results::RunResult;
 use flashlore_testkit::data;
@@ -179,4 +182,111 @@ fn a_limited_index_programs_what_an_lru_of_its_size_lets_through() {
             assert_eq!(found, expected, "{}, {entries} entries", path.display());
         }
     }
+}
+
+/// A run on the device `auto`, which is full of what it exports, with eight requests in flight: as `flashlore demo`.
+fn on_auto(path: &Path, system: &str, settings: &[&str]) -> RunResult {
+    let mut all = vec!["host.mode=closed", "host.queue_depth=8"];
+    all.extend(settings);
+    let settings = Settings::parse(&all).unwrap();
+    let mut config = RunConfig {
+        device: load_device("auto", &settings).unwrap().config,
+        system: load_system(system, &settings).unwrap().config,
+        host: load_host(&settings).unwrap().config,
+    };
+    let mut options = WorkloadOptions::new(ContentModel::FromTrace);
+    options.compact = true;
+    let mut workload = Workload::open(&[path], &options).unwrap();
+    let summary = workload.summary();
+    let (footprint, pages) = (summary.footprint_units, summary.lpn_count);
+    config.fit(footprint, pages, None).unwrap();
+    let output = simulate(&config, &mut workload, RunOptions::default());
+    output.unwrap().result
+}
+
+/// What presets may program of what they are compared with.
+const MOST: f64 = 1.1;
+/// To the letter of its paper, which assumes twice the spare space of `auto`.
+const TO_THE_LETTER: &str = "delta-ftl-letter";
+
+/// What a capture makes the plain device program.
+struct Bounds {
+    plain: f64,
+    /// On a device whose spare space is what the presets' old versions leave of that of `auto`: their reserve, and what
+    /// collection keeps free. So much costs the room of a history, if nothing in it ever moved by itself.
+    with_less_spare: f64,
+}
+
+impl Bounds {
+    fn of(path: &Path) -> Bounds {
+        let programs = |settings: &[&str]| on_auto(path, "plain", settings).programs.total() as f64;
+        Bounds {
+            plain: programs(&[]),
+            with_less_spare: programs(&["device.space.over_provisioning=10%"]),
+        }
+    }
+
+    /// The most that a run may program. Parities are programs of their own.
+    fn most(&self, run: &RunResult) -> f64 {
+        let system = &run.configuration.system;
+        let parities = match system.keeps_parities() {
+            true => run.programs.packed,
+            false => 0,
+        };
+        MOST * match system.history.enabled {
+            true => self.with_less_spare + parities as f64,
+            false => self.plain,
+        }
+    }
+
+    fn check(&self, path: &Path, system: &str, settings: &[&str]) {
+        let run = on_auto(path, system, settings);
+        let (programs, most) = (run.programs.total() as f64, self.most(&run));
+        let (window, versions) = (run.history.window_s, run.history.entries);
+        let what = format!("{} on {system} {settings:?}", path.display());
+        println!("{what}: {programs}, at most {most:.0}; {versions} versions of {window:.2} s");
+        assert!(
+            programs <= most,
+            "{what}: {programs} programs, at most {most:.0}"
+        );
+        if run.configuration.system.history.enabled {
+            assert!(window > 0.0 && versions > 0, "{what}: {versions} versions");
+        }
+    }
+
+    fn is_exceeded(&self, path: &Path, system: &str, settings: &[&str]) -> bool {
+        let run = on_auto(path, system, settings);
+        run.programs.total() as f64 > self.most(&run)
+    }
+}
+
+/// On a device that is full, where content-aware systems have least to win. Without history a preset programs at most
+/// 1.1 times what the plain device does; with one, 1.1 times what the plain device does that has as little spare space
+/// as the history leaves, and there are old versions. That the bounds bind is shown by settings that exceed them.
+#[test]
+fn a_preset_never_programs_much_more_than_the_plain_device() {
+    let of_capture = |path: PathBuf| {
+        let bounds = Bounds::of(&path);
+        let ssd = |name: &str| load_system(name, &Settings::default()).unwrap().config;
+        for name in system_presets().iter().map(|preset| preset.name) {
+            if ssd(name).array.is_some() || name == TO_THE_LETTER {
+                continue;
+            }
+            bounds.check(&path, name, &[]);
+        }
+        bounds.check(&path, "combined", &["history.enabled=false"]);
+        assert!(
+            bounds.is_exceeded(&path, TO_THE_LETTER, &[]),
+            "{}",
+            path.display()
+        );
+        if path.ends_with("maildir.fiu.xz") {
+            assert!(bounds.is_exceeded(&path, "bvssd", &["history.reserve=0"]));
+        }
+    };
+    std::thread::scope(|scope| {
+        for path in captures() {
+            scope.spawn(move || of_capture(path));
+        }
+    });
 }

@@ -413,13 +413,17 @@ fn the_table_says_what_a_history_bought() {
     let runs = [result("plain", "ca-ssd-4g", 1, 2), kept];
     let table = compare_table(&runs, TableStyle { color: false });
     let row = |label: &str| -> Vec<String> {
-        let mut rows = table.lines().filter_map(|line| line.trim().strip_prefix(label));
-        let row = rows.next().unwrap_or_else(|| panic!("no {label:?} in\n{table}"));
+        let mut rows = table
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix(label));
+        let row = rows
+            .next()
+            .unwrap_or_else(|| panic!("no {label:?} in\n{table}"));
         row.split_whitespace().map(str::to_string).collect()
     };
-    assert_eq!(row("window of old versions (s)"), ["21.5"]);
+    assert_eq!(row("window of old versions (s)"), ["21.500"]);
     assert_eq!(row("versions kept"), ["1,250"]);
-    assert_eq!(row("over host writes"), ["25.0", "%"]);
+    assert_eq!(row("share of host writes"), ["25.0", "%"]);
 }
 
 #[test]

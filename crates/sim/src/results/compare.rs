@@ -186,13 +186,13 @@ const ROWS: &[Row] = &[
         let all = merges.read_hot + merges.write_cold + merges.gc + merges.room;
         (run.configuration.system.encodes()).then_some(all as f64)
     }),
-    fact("window of old versions (s)", Unit::Count, |run| {
+    fact("window of old versions (s)", Unit::Ratio, |run| {
         (run.configuration.system.history.enabled).then_some(run.history.window_s)
     }),
     fact("  versions kept", Unit::Count, |run| {
         (run.configuration.system.history.enabled).then_some(run.history.entries as f64)
     }),
-    fact("  over host writes", Unit::Percent, |run| {
+    fact("  share of host writes", Unit::Percent, |run| {
         let (versions, writes) = (run.history.entries as f64, run.host.write_pages);
         (run.configuration.system.history.enabled && writes > 0)
             .then(|| 100.0 * versions / writes as f64)

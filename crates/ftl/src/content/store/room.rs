@@ -41,8 +41,7 @@ impl<T: Parts> Store<T> {
     /// Merges the oldest packed values until one more packed page may be programmed.
     pub fn limit_packs(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<(), Failure<T>> {
         let beyond = |store: &Self, core: &CoreOf<T>| {
-            let too_many =
-                |d: &Delta<EncodedOf<T>>| d.packs.live() >= store.most_packs(core, d);
+            let too_many = |d: &Delta<EncodedOf<T>>| d.packs.live() >= store.most_packs(core, d);
             store.policies.delta.as_ref().is_some_and(too_many)
         };
         self.pack_densely(core, at)?;
