@@ -150,6 +150,12 @@ fn with_interval(measured: Measured) -> String {
 
 impl fmt::Display for Sensitivity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(scale) = self.scale {
+            write!(
+                f,
+                "\nChanged on workloads of at most {scale} of their size."
+            )?;
+        }
         let mut tables: Vec<&str> = self.columns.iter().map(|(t, _)| t.as_str()).collect();
         tables.dedup();
         for table in tables {
