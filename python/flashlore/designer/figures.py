@@ -42,7 +42,12 @@ def winners(compared: pl.DataFrame, systems: Sequence[str]) -> Figure:
             pl.col("ratio").map_elements(lambda ratio: f"{ratio:.2g}", pl.String),
         ).alias("said"),
     )
-    x = alt.X("where:N", title="part, and DRAM as a share of the capacity", sort=None, axis=alt.Axis(labelAngle=-40))
+    x = alt.X(
+        "where:N",
+        title="part, and DRAM as a share of the capacity",
+        sort=None,
+        axis=alt.Axis(labelAngle=0, labelOverlap=False),
+    )
     y = alt.Y("capture:N", title=None, sort=None, axis=alt.Axis(labelLimit=_LABEL))
     tooltip = [
         alt.Tooltip("capture:N"),

@@ -54,21 +54,37 @@ def _answer(section: Section, table: pl.DataFrame, conditions: Conditions, compa
             ("Places", number(places), "a capture on a part with a budget of DRAM"),
         ]
     )
-    section.bullets(words.winners(compared[metric.column], metric) for metric in METRICS)
-    section.bullets(loss for metric in METRICS for loss in words.losses(compared[metric.column], metric))
-    section.gallery(
-        "The best system of each place",
+    for title, figures_of in _kinds(compared, conditions):
+        section.prose(f"{title}:")
+        section.bullets(words.winners(figures_of[metric.column], metric) for metric in METRICS)
+    best = section.subsection("The best system of each place")
+    best.prose(
         "Colour: the system with the best mean. Number: its figure over that of plain; of lifetimes more is better. "
         "Pale with ≈: another system is as good within the 95 % interval over the seeds. A system with index has one "
-        "division of DRAM for each part and budget, the same for all captures. (drawn): see what this rests on.",
-        [(figures.winners(compared[metric.column], names), f"{metric.name} ({metric.unit})") for metric in METRICS],
+        "division of DRAM for each part and budget, the same for all captures. (drawn): see what this rests on."
     )
+    for metric in METRICS:
+        chart = figures.winners(compared[metric.column], names)
+        best.figure(chart, title=f"Best {metric.name}", caption=f"{metric.unit}, over plain")
+    worse = section.subsection("Worse than doing nothing")
+    worse.prose("Intervals included, on all captures:")
+    worse.bullets(loss for metric in METRICS for loss in words.losses(compared[metric.column], metric))
+
+
+def _kinds(compared: dict[str, pl.DataFrame], conditions: Conditions) -> list[tuple[str, dict[str, pl.DataFrame]]]:
+    """Give the results of the captures with bytes, then those of all; once if all are alike."""
+    known = [capture.label for capture in conditions.captures if capture.bytes]
+    if len(known) in (0, len(conditions.captures)):
+        return [("On all captures", compared)]
+    measured = {column: frame.filter(pl.col("capture").is_in(known)) for column, frame in compared.items()}
+    return [("On the captures with bytes", measured), ("On all captures, those with drawn sizes included", compared)]
 
 
 def _amounts(section: Section, conditions: Conditions, compared: dict[str, pl.DataFrame]) -> None:
     budget = conditions.middle_budget
     names = [system.name for system in conditions.systems]
-    section.table(_means(compared))
+    for title, figures_of in _kinds(compared, conditions):
+        section.table(_means(figures_of, title))
     section.prose(f"Below: each capture with DRAM of {budget_label(budget)}; bars are 95 % intervals over the seeds.")
     for metric in METRICS:
         here = compared[metric.column].filter(pl.col("budget") == budget)
@@ -82,7 +98,7 @@ def _amounts(section: Section, conditions: Conditions, compared: dict[str, pl.Da
         )
 
 
-def _means(compared: dict[str, pl.DataFrame]) -> Table:
+def _means(compared: dict[str, pl.DataFrame], title: str) -> Table:
     """Make systems and parts by figures of merit."""
     means = {metric.column: ranking.mean_ratio(compared[metric.column], "part") for metric in METRICS}
     values = {
@@ -96,7 +112,7 @@ def _means(compared: dict[str, pl.DataFrame]) -> Table:
         for part, system in places
     ]
     columns = [Column("system"), Column("part"), *(Column(metric.name, numbers=True) for metric in METRICS)]
-    return Table(columns, rows, "Over plain, geometric means of captures and budgets", compact=True)
+    return Table(columns, rows, f"{title}: over plain, geometric means of captures and budgets", compact=True)
 
 
 def _dram(section: Section, conditions: Conditions, rivals: pl.DataFrame, built: pl.DataFrame) -> None:
