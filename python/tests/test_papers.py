@@ -148,6 +148,7 @@ def first_paper() -> Any:
             {"claims": [], "title": "What is fitted.", "shown_by": [], "text": HOSTILE},
         ],
         "sensitivity": {
+            "scale": None,
             "columns": [["web", "cut %"], ["mail", "cut %"]],
             "rows": [["as calibrated", [79.7, 83.3]], ["no warm-up", [77.0, None]], ["one die", [1.0, 2.0]]],
             "claims": [["C1", "order"], ["C1", "size"], ["C2", "size"]],
@@ -408,9 +409,13 @@ def test_a_setting_that_has_all_inside_is_named(document: Any) -> None:
 
 
 def test_settings_on_smaller_workloads_say_little(document: Any) -> None:
-    assert "this says little of them" not in text_of(document)
-    document["papers"][0]["scale"] = 0.1
-    assert "this says little of them" in text_of(document)
+    first = document["papers"][0]
+    little, apart = "this says little of them", "The changed runs replay at most 0.05 of each workload"
+    assert little not in text_of(document)
+    assert apart not in text_of(document)
+    first["scale"], first["sensitivity"]["scale"] = 0.1, 0.05
+    assert little in text_of(document)
+    assert apart in text_of(document)
 
 
 def test_settings_can_be_linked_to_without_claims_too(document: Any) -> None:
