@@ -68,7 +68,8 @@ impl fmt::Display for Report {
                 claims.join(", ")
             )?;
         }
-        for (place, why) in &self.without_claim {
+        let whole = self.figures.is_empty();
+        for (place, why) in self.without_claim.iter().filter(|_| whole) {
             writeln!(f, "\nNothing measurable in {place}: {why}")?;
         }
         writeln!(f, "\n{}", summary(&[self]))?;

@@ -206,7 +206,7 @@ fn all_runs_the_papers_that_have_a_figure() {
     let unknown = run(&["reproduce", "all", "--figure", "9.9"]).fails(2);
     assert!(
         unknown.starts_with("no claim belongs to figure '9.9'; expected one of 2, 3, 4, ")
-            && unknown.contains("table2 of ca-ssd; "),
+            && unknown.contains("table3 of ca-ssd; "),
         "{unknown}"
     );
 }
