@@ -141,7 +141,7 @@ def first_paper() -> Any:
             {
                 "claims": ["C2", "C4"],
                 "title": "C2 is far.",
-                "shown_by": ["variant no warm-up", "item C3/{trace}", "variant small"],
+                "shown_by": ["variant no warm-up", "item C3/{trace}", "item C6/{trace}", "variant small"],
                 "text": "Because `a` < b.\n\n| x | y |\n|---|---|\n| 1 | **2** |\n",
             },
             {"claims": ["C5"], "title": "C5 is not understood.", "shown_by": [], "text": "Who knows."},
@@ -370,8 +370,9 @@ def test_differences_stand_with_their_claims_and_what_shows_them(document: Any) 
     assert text.count("Known: C2 is far.") == 1
     shown = re.search(r"Known: C2 is far. </strong>(.*?)</p>", text)
     assert shown
-    # A row of the settings, the numbers of an item, and a setting that has no row.
-    assert re.findall(r'href="#([^"]+)"', shown[1]) == ["setting-ca-ssd-2", "claim-ca-ssd-c3-1", "claim-ca-ssd-c3-2"]
+    # A row of the settings, the number of the trace, a claim none of whose numbers is called as a trace, and a setting
+    # that has no row.
+    assert re.findall(r'href="#([^"]+)"', shown[1]) == ["setting-ca-ssd-2", "claim-ca-ssd-c3-1", "claim-ca-ssd-c6"]
     assert "“small” (not run here)" in shown[1]
     # A reader sees whether the setting has the claim inside.
     assert "“no warm-up”</a> (C2 size outside there)" in shown[1]
