@@ -141,13 +141,14 @@ def first_paper() -> Any:
             {
                 "claims": ["C2", "C4"],
                 "title": "C2 is far.",
-                "shown_by": ["variant no warm-up", "item C3/{trace}", "variant small"],
+                "shown_by": ["variant no warm-up", "item C3/{trace}", "item C6/{trace}", "variant small"],
                 "text": "Because `a` < b.\n\n| x | y |\n|---|---|\n| 1 | **2** |\n",
             },
             {"claims": ["C5"], "title": "C5 is not understood.", "shown_by": [], "text": "Who knows."},
             {"claims": [], "title": "What is fitted.", "shown_by": [], "text": HOSTILE},
         ],
         "sensitivity": {
+            "scale": None,
             "columns": [["web", "cut %"], ["mail", "cut %"]],
             "rows": [["as calibrated", [79.7, 83.3]], ["no warm-up", [77.0, None]], ["one die", [1.0, 2.0]]],
             "claims": [["C1", "order"], ["C1", "size"], ["C2", "size"]],
@@ -369,8 +370,9 @@ def test_differences_stand_with_their_claims_and_what_shows_them(document: Any) 
     assert text.count("Known: C2 is far.") == 1
     shown = re.search(r"Known: C2 is far. </strong>(.*?)</p>", text)
     assert shown
-    # A row of the settings, the numbers of an item, and a setting that has no row.
-    assert re.findall(r'href="#([^"]+)"', shown[1]) == ["setting-ca-ssd-2", "claim-ca-ssd-c3-1", "claim-ca-ssd-c3-2"]
+    # A row of the settings, the number of the trace, a claim none of whose numbers is called as a trace, and a setting
+    # that has no row.
+    assert re.findall(r'href="#([^"]+)"', shown[1]) == ["setting-ca-ssd-2", "claim-ca-ssd-c3-1", "claim-ca-ssd-c6"]
     assert "“small” (not run here)" in shown[1]
     # A reader sees whether the setting has the claim inside.
     assert "“no warm-up”</a> (C2 size outside there)" in shown[1]
@@ -408,9 +410,13 @@ def test_a_setting_that_has_all_inside_is_named(document: Any) -> None:
 
 
 def test_settings_on_smaller_workloads_say_little(document: Any) -> None:
-    assert "this says little of them" not in text_of(document)
-    document["papers"][0]["scale"] = 0.1
-    assert "this says little of them" in text_of(document)
+    first = document["papers"][0]
+    little, apart = "this says little of them", "The changed runs replay at most 0.05 of each workload"
+    assert little not in text_of(document)
+    assert apart not in text_of(document)
+    first["scale"], first["sensitivity"]["scale"] = 0.1, 0.05
+    assert little in text_of(document)
+    assert apart in text_of(document)
 
 
 def test_settings_can_be_linked_to_without_claims_too(document: Any) -> None:

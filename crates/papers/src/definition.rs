@@ -34,6 +34,9 @@ pub struct Paper {
     pub traces: Vec<String>,
     /// The one input fitted to a published figure, if there is one.
     pub calibration: Option<Calibration>,
+    /// The names of the files that are the trace behind a profile, with at most one `*`.
+    #[serde(default)]
+    pub original: BTreeMap<String, String>,
     pub system: BTreeMap<String, SystemChoice>,
     /// Workloads, or series of them.
     pub workload: Vec<Series>,
@@ -183,7 +186,7 @@ impl Paper {
             .map_err(|message| self.fault(format!("search {}", search.name), message))
     }
 
-    fn fault(&self, place: String, message: String) -> PaperError {
+    pub(crate) fn fault(&self, place: String, message: String) -> PaperError {
         PaperError::Definition {
             paper: self.name.clone(),
             place,

@@ -26,6 +26,10 @@ pub enum PaperError {
     },
     #[error("scale {found}: {}", EXPECTED_SCALE)]
     Scale { found: f64 },
+    #[error(
+        "--traces with scale {scale}: expected whole traces on whole devices, without --scale and --quick"
+    )]
+    ScaledOriginals { scale: f64 },
     #[error("{paper}: {source}")]
     Syntax {
         paper: String,

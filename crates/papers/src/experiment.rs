@@ -9,10 +9,12 @@ use flashlore_sim::engine::Ticker;
 use serde::Serialize;
 
 use crate::definition::{
-    Calibration, Claim, Difference, Paper, Requests, Row, VALUES, Variant, Workload, is_scale,
+    Calibration, Claim, Difference, Paper, Requests, Row, Standing, VALUES, Variant, Workload,
+    is_scale,
 };
 use crate::error::PaperError;
 use crate::group::{Found, Group, Trial};
+use crate::original::Original;
 use crate::recipe::Recipe;
 use crate::report::Report;
 
@@ -32,6 +34,8 @@ pub struct ReproduceOptions {
     /// How many seeds, one after another from the first.
     pub seeds: NonZeroU32,
     pub captures: Captures,
+    /// Where traces are that papers used; those that are there are replayed instead of their profiles.
+    pub traces: Option<PathBuf>,
 }
 
 /// Where captures are.
@@ -105,6 +109,7 @@ impl<'a> Experiment<'a> {
             });
         }
         let mut workloads = paper.workloads();
+        replace_by_originals(paper, &options, &mut workloads)?;
         let mut reduced = BTreeSet::new();
         for workload in &mut workloads {
             let generated = matches!(workload.requests, Requests::Profile(_));
@@ -135,8 +140,12 @@ impl<'a> Experiment<'a> {
     /// Adds a claim, but for numbers that have to be left out.
     fn choose(&mut self, claim: &'a Claim) -> Result<(), PaperError> {
         let mut rows = Vec::new();
-        for row in self.paper.rows(claim)? {
+        for mut row in self.paper.rows(claim)? {
             let runs = row.runs();
+            let original = |run: &String| self.workload_of(run).is_original();
+            if matches!(row.standing, Standing::Fitted(_)) && runs.iter().all(original) {
+                row.standing = Standing::Judged;
+            }
             if runs.iter().any(|run| self.is_left_out(run)) {
                 self.left_out.push(LeftOut {
                     claim: claim.id.clone(),
@@ -425,6 +434,32 @@ impl<'a> Experiment<'a> {
     }
 }
 
+/// Puts the traces that the user has in the place of the profiles that stand for them, whole.
+fn replace_by_originals(
+    paper: &Paper,
+    options: &ReproduceOptions,
+    workloads: &mut [Workload],
+) -> Result<(), PaperError> {
+    let Some(directory) = &options.traces else {
+        return Ok(());
+    };
+    if options.scale < 1.0 {
+        return Err(PaperError::ScaledOriginals {
+            scale: options.scale,
+        });
+    }
+    let originals = Original::all(paper, directory)?;
+    for workload in workloads {
+        if let Requests::Profile(name) = &workload.requests
+            && let Some(original) = originals.get(name)
+        {
+            workload.requests = Requests::Original(original.clone());
+            workload.scale = 1.0;
+        }
+    }
+    Ok(())
+}
+
 /// What distinguishes the runs of a variant.
 pub(crate) fn suffix(variant: &Variant) -> String {
     format!("#{}", variant.name)
@@ -508,6 +543,7 @@ item = [{ name = "n", measure = "erases@web/plain", published = 5, tolerance = 2
                 seed: 1,
                 seeds: NonZeroU32::new(2).unwrap(),
                 captures: Captures::Missing,
+                traces: None,
             };
             let experiment = Experiment::new(&paper, options).unwrap();
             let groups = experiment.groups(None).unwrap().into_iter();
@@ -582,6 +618,7 @@ item = [{ name = "n", falling = ["erases@web/plain", "erases@mail/plain"] }]
             seed: 1,
             seeds: NonZeroU32::MIN,
             captures: Captures::Missing,
+            traces: None,
         };
         let experiment = Experiment::new(&paper, options).unwrap();
         let groups = experiment.groups(None).unwrap();

@@ -15,6 +15,7 @@ use crate::definition::{Requests, Workload};
 use crate::error::PaperError;
 use crate::expression::Expression;
 use crate::figures::{Figures, of_run};
+use crate::original::Original;
 use crate::recipe::Recipe;
 use crate::search::{SETTING, Search, crossing};
 use crate::values;
@@ -65,6 +66,7 @@ impl Group {
             }
             Requests::Capture(name) => self.capture(name)?.requests(),
             Requests::Given(text) => Ok(text.lines().count() as u64),
+            Requests::Original(original) => Ok(original.extent()?.requests),
         }
     }
 
@@ -73,6 +75,7 @@ impl Group {
         match &self.workload.requests {
             Requests::Profile(name) => self.run_profile(name, ticker),
             Requests::Capture(name) => self.run_capture(&self.capture(name)?, ticker),
+            Requests::Original(original) => self.run_original(original, ticker),
             Requests::Given(text) => {
                 let read = ReadOptions {
                     format: Some(Format::Spc),
@@ -127,7 +130,7 @@ impl Group {
             Requests::Profile(name) => {
                 Ok(ProfileSource::new(name, options(&self.workload, self.seed))?.image_pages())
             }
-            Requests::Capture(_) | Requests::Given(_) => Ok(None),
+            Requests::Capture(_) | Requests::Given(_) | Requests::Original(_) => Ok(None),
         }
     }
 
@@ -149,6 +152,29 @@ impl Group {
         self.replay(vec![capture.open()?], &content, pages, ticker, &mut found)?;
         if let Some(name) = &self.count {
             let counted = values::count(vec![capture.open()?], &content, 1.0, self.workload.hours)?;
+            found.figures.insert(name, counted);
+        }
+        Ok(found)
+    }
+
+    fn run_original(
+        &self,
+        original: &Original,
+        ticker: &mut dyn Ticker,
+    ) -> Result<Found, PaperError> {
+        let extent = original.extent()?;
+        let model = match self.workload.zipf {
+            Some(zipf) => self.zipf(zipf, extent.page_writes as f64),
+            None => extent.content(),
+        };
+        let content = WorkloadOptions::new(model);
+        let mut found = self.nothing();
+        if !self.runs.is_empty() || !self.trials.is_empty() {
+            self.replay(original.open()?, &content, None, ticker, &mut found)?;
+        }
+        if let Some(name) = &self.count {
+            let readers = original.open()?;
+            let counted = values::count(readers, &content, 1.0, self.workload.hours)?;
             found.figures.insert(name, counted);
         }
         Ok(found)
@@ -178,7 +204,9 @@ impl Group {
     ) -> Result<(), PaperError> {
         // A device that is sized from the workload has no room for holes.
         let content = WorkloadOptions {
-            compact: self.any(|c| c.device.auto.is_some() && !c.system.array.is_some())?,
+            // Nor has one for the addresses of a trace that was recorded on a larger device.
+            compact: self.workload.is_original()
+                || self.any(|c| c.device.auto.is_some() && !c.system.array.is_some())?,
             ..content.clone()
         };
         let mut made = flashlore_trace::Workload::from_readers(readers, &content)?;
@@ -252,15 +280,19 @@ impl Group {
     }
 
     fn content(&self, source: &ProfileSource, profile: &Profile) -> ContentModel {
-        let Some((exponent, per_write)) = self.workload.zipf else {
+        let Some(zipf) = self.workload.zipf else {
             return ContentModel::FromTrace;
         };
         let requests = source.options.scaled(profile).writes;
         let mean_pages = profile.requests.write_size.0 as f64 / UNIT_BYTES as f64;
-        let writes = requests as f64 * mean_pages;
+        self.zipf(zipf, requests as f64 * mean_pages)
+    }
+
+    /// Draws for so many page writes; the pair is that of [`Workload::zipf`].
+    fn zipf(&self, (exponent, per_write): (f64, f64), page_writes: f64) -> ContentModel {
         ContentModel::Zipf {
             exponent,
-            values: (writes * per_write).round().max(1.0) as u32,
+            values: (page_writes * per_write).round().max(1.0) as u32,
             seed: self.seed,
         }
     }

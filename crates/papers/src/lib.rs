@@ -13,6 +13,7 @@
 //! | [`experiment`] | what has to run; calibration |
 //! | [`recipe`] | what the configuration of a run is made of |
 //! | [`capture`] | captures in files, with the bytes of their pages |
+//! | [`original`] | the traces of papers, where the user has them |
 //! | [`group`] | the runs of one workload |
 //! | [`report`] | claims with their verdicts; [`sensitivity`], what they depend on; [`table`] prints them |
 //! | [`frozen`] | ranges and profiles, by hash, with what was changed after a result |
@@ -32,6 +33,7 @@ pub mod expression;
 pub mod figures;
 pub mod frozen;
 pub mod group;
+pub mod original;
 pub mod presets;
 pub mod recipe;
 pub mod report;

@@ -16,6 +16,9 @@ use crate::verdict::accepts;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sensitivity {
+    /// The largest factor on the workloads under a changed setting, where it is less than that of the claims. The first
+    /// row is of the whole workloads all the same.
+    pub scale: Option<f64>,
     /// What is shown: table and head of each column.
     pub columns: Vec<(String, String)>,
     /// What is changed, with the figures. The first row has nothing changed.
@@ -58,6 +61,7 @@ impl Sensitivity {
         };
         let settings = settings(paper);
         Ok(Sensitivity {
+            scale: paper.sensitivity.scale.filter(|of| *of < scale),
             columns: columns
                 .iter()
                 .map(|(column, _)| (column.table.clone(), column.name.clone()))
@@ -136,6 +140,7 @@ mod tests {
     fn the_best_settings_are_those_with_the_most_inside() {
         let inside = |name: &str, of: [bool; 2]| (name.to_owned(), of.to_vec());
         let found = Sensitivity {
+            scale: None,
             columns: Vec::new(),
             rows: Vec::new(),
             claims: vec![("C1".to_owned(), Aspect::Size); 2],

@@ -68,7 +68,8 @@ impl fmt::Display for Report {
                 claims.join(", ")
             )?;
         }
-        for (place, why) in &self.without_claim {
+        let whole = self.figures.is_empty();
+        for (place, why) in self.without_claim.iter().filter(|_| whole) {
             writeln!(f, "\nNothing measurable in {place}: {why}")?;
         }
         writeln!(f, "\n{}", summary(&[self]))?;
@@ -150,6 +151,12 @@ fn with_interval(measured: Measured) -> String {
 
 impl fmt::Display for Sensitivity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(scale) = self.scale {
+            write!(
+                f,
+                "\nChanged on workloads of at most {scale} of their size."
+            )?;
+        }
         let mut tables: Vec<&str> = self.columns.iter().map(|(t, _)| t.as_str()).collect();
         tables.dedup();
         for table in tables {
@@ -212,6 +219,11 @@ pub fn summary(reports: &[&Report]) -> String {
     let of = |v: Verdict, r: &Report| Aspect::JUDGED.map(|aspect| r.count(aspect, v));
     let used = |v: &Verdict| reports.iter().any(|r| of(*v, r).iter().sum::<usize>() > 0);
     let verdicts: Vec<Verdict> = Verdict::ALL.into_iter().filter(used).collect();
+    let told: Vec<String> = reports.iter().map(|report| in_words(report)).collect();
+    let told = told.join("\n");
+    if verdicts.is_empty() {
+        return told;
+    }
     let mut table = plain();
     let heads = verdicts.iter().map(|v| right(v.name().to_owned()));
     table.set_header(
@@ -219,7 +231,6 @@ pub fn summary(reports: &[&Report]) -> String {
             .into_iter()
             .chain(heads),
     );
-    let mut told = String::new();
     for report in reports {
         for aspect in Aspect::JUDGED {
             let counts = verdicts.iter().map(|v| report.count(aspect, *v));
@@ -229,24 +240,31 @@ pub fn summary(reports: &[&Report]) -> String {
                 table.add_row(head.into_iter().chain(counts));
             }
         }
-        let kinds = ClaimKind::ALL.map(|kind| (report.claims_of(kind), kind.name()));
-        let there = kinds.iter().filter(|(count, _)| *count > 0);
-        let kinds: Vec<String> = there
-            .map(|(count, name)| format!("{count} {name}"))
-            .collect();
-        let all: usize = ClaimKind::ALL
-            .into_iter()
-            .map(|kind| report.claims_of(kind))
-            .sum();
-        let (hold, broken) = report.identities();
-        told += &format!(
-            "\n{}: {all} claims ({}); of {} identities {hold} hold.",
-            report.paper,
-            kinds.join(", "),
-            hold + broken
-        );
     }
-    format!("{table}\n{told}")
+    format!("{table}\n\n{told}")
+}
+
+/// How many claims and identities there are.
+fn in_words(report: &Report) -> String {
+    let kinds = ClaimKind::ALL.map(|kind| (report.claims_of(kind), kind.name()));
+    let all: usize = kinds.iter().map(|(count, _)| count).sum();
+    let there = kinds.iter().filter(|(count, _)| *count > 0);
+    let kinds: Vec<String> = there
+        .map(|(count, name)| format!("{count} {name}"))
+        .collect();
+    let (hold, broken) = report.identities();
+    let claims = match all {
+        0 => String::new(),
+        1 => format!(" 1 claim ({})", kinds.join(", ")),
+        _ => format!(" {all} claims ({})", kinds.join(", ")),
+    };
+    let identities = match (all, hold + broken) {
+        (0, 0) => " nothing was judged".to_owned(),
+        (_, 0) => String::new(),
+        (0, many) => format!(" of {many} identities {hold} hold"),
+        (_, many) => format!("; of {many} identities {hold} hold"),
+    };
+    format!("{}:{claims}{identities}.", report.paper)
 }
 
 fn right(text: String) -> Cell {

@@ -18,7 +18,7 @@ use flashlore_sim::config::{
 use flashlore_sim::engine::{RunOptions, simulate};
 use flashlore_sim::results::RunResult;
 use flashlore_testkit::data;
-use flashlore_trace::{ContentModel, Workload, WorkloadOptions};
+use flashlore_trace::{ContentModel, RequestSource, Workload, WorkloadOptions};
 
 const CAPTURES: [&str; 5] = [
     "django-upgrade",

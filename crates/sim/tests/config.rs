@@ -110,7 +110,7 @@ fn derived_figures_of_the_part_sets() {
         assert_eq!(u64::from(g.pages_per_block) * g.page_size.0, data, "{part}");
         assert_eq!(u64::from(g.pages_per_block) * g.oob_size.0, oob, "{part}");
     }
-    assert_eq!(part_presets().len(), 6);
+    assert_eq!(part_presets().len(), 7);
     for part in part_presets() {
         let device = device(
             "ca-ssd-4g",

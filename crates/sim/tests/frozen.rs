@@ -96,7 +96,7 @@ fn counted(result: &RunResult) -> impl PartialEq + std::fmt::Debug {
 
 /// Systems that store deltas, and what sets the mean of those that are drawn by pairs of values.
 const SYSTEMS: [(&str, &str); 3] = [
-    ("delta-ftl", "delta"),
+    ("delta-ftl-letter", "delta"),
     ("combined", "delta"),
     ("trap", "history"),
 ];
@@ -123,7 +123,7 @@ proptest! {
             let frozen = run(system, &from_trace, &with, Some(DeltaModel::FromTrace)).unwrap();
             let encoded = frozen.delta.encoded + frozen.history.encoded;
             prop_assert!(encoded > 100, "{system} encodes {encoded}");
-            let collects = frozen.gc.victims > 0 || system != "delta-ftl";
+            let collects = frozen.gc.victims > 0 || system != "delta-ftl-letter";
             prop_assert!(collects, "{system} collects nothing");
             let drawn = run(system, &from_trace, &without, Some(gaussian(mean, 0.0))).unwrap();
             prop_assert_eq!(counted(&frozen), counted(&drawn), "{}", system);
@@ -171,7 +171,12 @@ fn a_trace_with_ratios_for_some_writes_is_refused() {
         (first > 0).then(|| vec![9; pages as usize])
     });
     let settings = ["codec.ratio=trace"];
-    let refused = run("delta-ftl", &settings, &some, Some(DeltaModel::FromTrace));
+    let refused = run(
+        "delta-ftl-letter",
+        &settings,
+        &some,
+        Some(DeltaModel::FromTrace),
+    );
     let text = refused.unwrap_err().to_string();
     assert!(
         text.contains("2 of 3 page writes have no R_c")

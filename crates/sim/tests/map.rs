@@ -80,7 +80,7 @@ fn programs_add_up_and_a_smaller_cache_costs_more() {
 /// Under deltas an entry is used once by a read and once by a write, even if its base is read first.
 #[test]
 fn entries_of_deltas_cost_more_with_less_ram() {
-    for system in ["delta-ftl", "compress", "combined"] {
+    for system in ["delta-ftl-letter", "compress", "combined"] {
         // Room enough for old versions and packed pages not to depend on what the map takes.
         let more = [
             "device.space.capacity=64MiB",
@@ -127,7 +127,7 @@ fn entries_of_deltas_cost_more_with_less_ram() {
 fn what_leaves_the_cache_is_cold() {
     let more = ["device.geometry.blocks_per_plane=192"];
     let [all, some, few] =
-        ["1MiB", "64KiB", "8KiB"].map(|c| run_with("delta-ftl", c, 0, &more).delta.encoded);
+        ["1MiB", "64KiB", "8KiB"].map(|c| run_with("delta-ftl-letter", c, 0, &more).delta.encoded);
     assert!(all > 2 * some && some > 2 * few, "{all} {some} {few}");
 }
 
@@ -162,7 +162,7 @@ fn what_the_cache_does_not_model_is_refused() {
         trap.contains("map.cache_bytes") && trap.contains("parities"),
         "{trap}"
     );
-    let counts = refused("delta-ftl", &["delta.counted_pages=100"]);
+    let counts = refused("delta-ftl-letter", &["delta.counted_pages=100"]);
     assert!(counts.contains("delta.counted_pages"), "{counts}");
 }
 
@@ -171,7 +171,7 @@ fn what_the_cache_does_not_model_is_refused() {
 #[test]
 fn journals_cost_a_page_for_512_changes_and_a_table_a_fold() {
     let settings = ["device.map.journal_pages=8"];
-    for (system, values) in [("plain", 0), ("ca-ssd", 4_000), ("delta-ftl", 0)] {
+    for (system, values) in [("plain", 0), ("ca-ssd", 4_000), ("delta-ftl-letter", 0)] {
         let result = run_with(system, "unlimited", values, &settings);
         let map = result.map;
         assert_eq!(
@@ -187,7 +187,7 @@ fn journals_cost_a_page_for_512_changes_and_a_table_a_fold() {
         // Every program changes an entry, of the host or moved; of packed pages several.
         let p = &result.programs;
         let changes = p.host + p.gc + result.dedup.hits - result.dedup.silent;
-        if system != "delta-ftl" {
+        if system != "delta-ftl-letter" {
             // Moved units may be pages of tables and journals, which change no entry.
             let least = (p.host + result.dedup.hits - result.dedup.silent) / 512;
             let pages = map.journal_programs;
@@ -196,7 +196,7 @@ fn journals_cost_a_page_for_512_changes_and_a_table_a_fold() {
                 "{system}: {pages} for {changes}"
             );
         }
-        let table_pages = u64::from(PAGES / 512) * if system == "delta-ftl" { 2 } else { 1 };
+        let table_pages = u64::from(PAGES / 512) * if system == "delta-ftl-letter" { 2 } else { 1 };
         assert!(
             map.folds.abs_diff(map.journal_programs / 8) <= 2,
             "{system}"

@@ -25,8 +25,11 @@ const DEVICE: [&str; 10] = [
 fn every_request_gets_one_response() {
     for (system, more) in [
         ("ca-ssd", &[][..]),
-        ("delta-ftl", &[]),
-        ("delta-ftl", &["delta.hot_writes=0", "delta.hot_reads=16"]),
+        ("delta-ftl-letter", &[]),
+        (
+            "delta-ftl-letter",
+            &["delta.hot_writes=0", "delta.hot_reads=16"],
+        ),
         ("compress", &[]),
         ("combined", &["history.enabled=false"]),
         ("combined", &[]),

@@ -84,7 +84,7 @@ const CASES: [(&str, &[&str], &[&str]); 16] = [
     ),
     ("caftl", &SHARED, &[]),
     ("caftl", &BACKGROUND, &["dedup.out_of_line=true"]),
-    ("delta-ftl", &PRIVATE, &["delta.scan_period=200ms"]),
+    ("delta-ftl-letter", &PRIVATE, &["delta.scan_period=200ms"]),
     ("combined", &PRIVATE, &[]),
     ("combined", &SHARED, &[]),
     ("combined", &LARGE_PAGES, &["queue.enabled=true"]),

@@ -65,14 +65,26 @@ def experiment(report: Report, difference: Difference, shown_by: str) -> Html:
         name = shown_by.removeprefix(_VARIANT)
         found = _named(f"the setting {_quoted(name)}", places.of_setting(report, name))
         return join([found, _moved(report, difference, name)])
-    wanted = re.escape(shown_by.removeprefix(_ITEM)).replace(re.escape(_TRACE), ".+")
+    text = shown_by.removeprefix(_ITEM)
+    names = "|".join(re.escape(name) for name in _traces(report))
+    wanted = re.escape(text).replace(re.escape(_TRACE), f"({names})")
     items = [
         _named(f"{claim['id']} {_quoted(item['name'])}", places.of_item(report, claim, item))
         for claim in report["claims"]
         for item in claim["items"]
         if re.fullmatch(wanted, f"{claim['id']}/{item['name']}")
     ]
-    return places.listed(items) if items else _named(shown_by.removeprefix(_ITEM), None)
+    if items:
+        return places.listed(items)
+    # Traces may be called otherwise than their workloads; the claim has the numbers all the same.
+    claims = (claim for claim in report["claims"] if text.startswith(f"{claim['id']}/") and _TRACE in text)
+    return _named(text, next((places.of_claim(report, claim) for claim in claims), None))
+
+
+def _traces(report: Report) -> list[str]:
+    """Give the names that traces mostly have: those of profiles and captures."""
+    requests = (workload["requests"] for workload in report["workloads"])
+    return [*report["profiles"], *(each["capture"] for each in requests if "capture" in each)]
 
 
 def _moved(report: Report, difference: Difference, setting: str) -> str:

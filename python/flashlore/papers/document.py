@@ -82,6 +82,8 @@ class Calibrated(TypedDict):
 class Sensitivity(TypedDict):
     """Runs with something changed, of the first seed; the first row has nothing changed."""
 
+    # The largest factor on the workloads of the other rows, if they are smaller than those of the claims.
+    scale: float | None
     # Table and head of each column.
     columns: list[list[str]]
     # What is changed, with the figures of the columns.

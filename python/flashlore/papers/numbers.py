@@ -199,7 +199,7 @@ def interval(measured: Measured) -> str | None:
     """Write the interval of a figure, if it has one.
 
     >>> interval({"mean": 2.0, "low": 1.5, "high": 2.5})
-    '1.5 to 2.5'
+    '1.500 to 2.500'
     """
     if not measured["low"] < measured["high"]:
         return None

@@ -23,6 +23,11 @@ def show(section: Section, report: Report, found: Sensitivity) -> None:
         f"changed. All with the first seed alone, {report['seeds'][0]}, so a number counts as inside if it is in its "
         "range; there are no intervals here."
     )
+    if found["scale"] is not None:
+        section.prose(
+            f"The changed runs replay at most {found['scale']:g} of each workload, and the first row the whole of it: "
+            "a row tells what a setting does only as far as the size changes nothing."
+        )
     if report["scale"] != 1:
         section.prose(
             "The workloads are smaller than those that the ranges are meant for, so this says little of them."

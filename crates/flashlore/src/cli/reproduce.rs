@@ -26,6 +26,10 @@ pub struct ReproduceArgs {
     /// leaves out what needs them
     #[arg(long, value_name = "DIR")]
     pub captures: Option<PathBuf>,
+    /// Where traces are that the papers used, as they were published, perhaps compressed: those that are there by the
+    /// names that the experiment knows are replayed, whole, instead of the profiles that stand for them
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["scale", "quick"])]
+    pub traces: Option<PathBuf>,
     /// First seed of all random choices
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub seed: u64,

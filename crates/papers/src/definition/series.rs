@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::VALUES;
+use crate::original::Original;
 
 /// Workloads that differ in their profile, in the content laid over it or in their capture, or one of given
 /// requests.
@@ -90,6 +91,8 @@ pub enum Requests {
     Capture(String),
     /// Given ones, in the format SPC.
     Given(String),
+    /// The trace that a profile stands for, as the user has it.
+    Original(Original),
 }
 
 impl Series {
@@ -109,7 +112,7 @@ impl Series {
         let each = |requests: Requests| {
             let name = match &requests {
                 Requests::Profile(name) | Requests::Capture(name) => name,
-                Requests::Given(_) => "",
+                Requests::Given(_) | Requests::Original(_) => "",
             };
             let one = |zipf: &Option<(f64, f64)>| {
                 let (a, n) = zipf.unwrap_or_default();
@@ -146,6 +149,11 @@ impl Workload {
     /// The name of its run on a system, or of the count of its values.
     pub fn run(&self, system: &str) -> String {
         format!("{}/{system}", self.id)
+    }
+
+    /// Whether it is the trace that a paper used.
+    pub fn is_original(&self) -> bool {
+        matches!(self.requests, Requests::Original(_))
     }
 
     pub(super) fn runs(&self) -> Vec<String> {

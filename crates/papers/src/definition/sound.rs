@@ -109,6 +109,13 @@ impl Paper {
                 return Err(self.fault(place(), message));
             }
         }
+        let replayed = |name: &String| self.workload.iter().any(|w| w.profiles.contains(name));
+        if let Some(name) = self.original.keys().find(|name| !replayed(name)) {
+            return Err(self.fault(
+                format!("original {name}"),
+                "no workload replays it".to_owned(),
+            ));
+        }
         let claimed = self.figures();
         if let Some(place) = self
             .without_claim

@@ -75,6 +75,7 @@ const PARTS: &[Preset] = presets!("parts":
     "df" => "DeltaFTL Table 3",
     "bv" => "BVSSD Table 2",
     "tlc" => "3D TLC of the 64- to 96-layer generation with 16 KiB pages",
+    "qlc" => "3D QLC of the 96-layer generation with 16 KiB pages",
 );
 
 /// The bundled devices.

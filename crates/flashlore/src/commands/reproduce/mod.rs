@@ -2,9 +2,12 @@
 
 mod pool;
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
+use std::path::Path;
 
 use flashlore_papers::experiment::{Captures, Experiment, ReproduceOptions};
+use flashlore_papers::original::Original;
 use flashlore_papers::{PAPERS, Paper, PaperError, Report, load, table};
 use flashlore_trace::Existing;
 use serde_json::json;
@@ -35,6 +38,9 @@ pub fn reproduce(args: &ReproduceArgs, python: &dyn Python) -> Result<(), CliErr
         args.captures.as_deref().map(as_text).transpose()?;
     }
     let papers = papers(args)?;
+    if let Some(directory) = &args.traces {
+        demand_a_trace(&papers, directory)?;
+    }
     let experiments = papers
         .iter()
         .map(|paper| Experiment::new(paper, options(args, paper)?))
@@ -54,6 +60,23 @@ pub fn reproduce(args: &ReproduceArgs, python: &dyn Python) -> Result<(), CliErr
             .collect::<Result<Vec<_>, _>>()?;
         finish_one(args, &one, python)
     }
+}
+
+/// Refuses a directory without any of the traces that the experiments know.
+fn demand_a_trace(papers: &[Paper], directory: &Path) -> Result<(), CliError> {
+    for paper in papers {
+        if !Original::all(paper, directory)?.is_empty() {
+            return Ok(());
+        }
+    }
+    let known = papers.iter().flat_map(|paper| paper.original.values());
+    let known: BTreeSet<&str> = known.map(String::as_str).collect();
+    let known: Vec<&str> = known.into_iter().collect();
+    Err(CliError::Usage(format!(
+        "{}: there is none of the traces that are known by name; expected one of {}",
+        directory.display(),
+        known.join(", ")
+    )))
 }
 
 /// The paper that is asked for, or all of those that have the figure.
@@ -108,6 +131,7 @@ fn options(args: &ReproduceArgs, paper: &Paper) -> Result<ReproduceOptions, Pape
             .seeds
             .unwrap_or(if args.quick { NonZeroU32::MIN } else { SEEDS }),
         captures,
+        traces: args.traces.clone(),
     })
 }
 
