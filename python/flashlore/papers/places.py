@@ -31,13 +31,15 @@ def label(paper: str) -> str:
 def heading(place: str, claims: Sequence[Claim] = ()) -> str:
     """Name a figure, a table or a section of a paper; a word stands for a group of our own.
 
-    >>> heading("table2"), heading("7a"), heading("3.5"), heading("sysbench")
-    ('Table 2', 'Figure 7a', 'Section 3.5', 'Sysbench')
+    >>> heading("table2"), heading("7a"), heading("3.5"), heading("section4"), heading("sysbench")
+    ('Table 2', 'Figure 7a', 'Section 3.5', 'Section 4', 'Sysbench')
     """
     if match := re.fullmatch(r"table(\d+)", place):
         return f"Table {match[1]}"
+    if match := re.fullmatch(r"section(\d+)", place):
+        return f"Section {match[1]}"
     sources = (claim["source"].lower() for claim in claims)
-    if re.fullmatch(r"\d+\.\d+", place) or f"section {place}".lower() in sources:
+    if re.fullmatch(r"\d+(\.\d+)+", place) or f"section {place}".lower() in sources:
         return f"Section {place}"
     return f"Figure {place}" if place[:1].isdigit() else place[:1].upper() + place[1:]
 

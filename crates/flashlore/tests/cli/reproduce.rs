@@ -415,7 +415,7 @@ fn what_does_not_exist_is_refused_with_what_does() {
     );
     let figure = run(&["reproduce", "ca-ssd", "--figure", "9"]).fails(2);
     assert!(
-        figure.contains("belongs to figure '9'; expected one of 2, 3, 4, 4.1, 4.2, 6, 7a"),
+        figure.contains("belongs to figure '9'; expected one of 2, 3, 4, 4.1, 4.2, 5.3, 6, 7a"),
         "{figure}"
     );
     let scale = run(&["reproduce", "ca-ssd", "--scale", "0"]).fails(2);
