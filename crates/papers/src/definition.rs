@@ -15,7 +15,7 @@ use crate::error::PaperError;
 use crate::expression::Expression;
 use crate::search::Search;
 
-pub use self::claim::{Accept, Aspect, Claim, ClaimKind, Item, Row, Standing};
+pub use self::claim::{Accept, Aspect, Claim, ClaimKind, Instead, Item, Row, Standing};
 pub use self::series::{Requests, Series, Workload, Zipf};
 
 /// What stands in a run's name in the place of a system for the count of the workload's values.
@@ -75,7 +75,8 @@ pub struct Difference {
     #[serde(default)]
     pub claims: Vec<String>,
     pub title: String,
-    /// The experiments that show the cause: `variant NAME`, or `item CLAIM/NAME`. Without one the cause is not known.
+    /// The experiments that show the cause: `variant NAME`, or `item CLAIM/NAME` with a number that stands in the place
+    /// of another. Without one that moves what is outside the cause is not known.
     #[serde(default)]
     pub shown_by: Vec<String>,
     /// Paragraphs and tables in Markdown.
@@ -162,13 +163,6 @@ impl Paper {
     /// The numbers of a claim.
     pub fn rows(&self, claim: &Claim) -> Result<Vec<Row>, PaperError> {
         claim.rows(self)
-    }
-
-    /// Whether an experiment shows why a claim differs.
-    pub fn explains(&self, claim: &str) -> bool {
-        let about = |d: &&Difference| d.claims.iter().any(|id| id == claim);
-        let mut told = self.difference.iter().filter(about);
-        told.any(|difference| !difference.shown_by.is_empty())
     }
 
     /// The expressions of the columns of the table of variants.
@@ -334,8 +328,8 @@ item = [
         };
         assert_eq!(
             shown("variant one die"),
-            "small: difference t: shown_by 'variant one die': expected `variant NAME` or `item CLAIM/NAME` of those \
-             that there are"
+            "small: difference t: shown_by 'variant one die': expected `variant NAME`, or `item CLAIM/NAME` with \
+             instead_of, of those that there are"
         );
         assert!(shown("item C1/nothing").contains("'item C1/nothing'"));
         let hours = error("values = true", "values = true, hours = 24");

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use flashlore_synth::{load_profile, profile_hash};
 use serde::Deserialize;
 
-use crate::definition::{Paper, Requests};
+use crate::definition::{Paper, Requests, Row};
 use crate::error::PaperError;
 
 /// The file, as it comes with the program.
@@ -41,8 +41,23 @@ pub fn accepted(paper: &Paper) -> Result<String, PaperError> {
     let mut text = String::new();
     for claim in &paper.claim {
         for row in paper.rows(claim)? {
-            writeln!(text, "{}\t{:?}\t{row:?}", claim.id, claim.kind)
-                .expect("text takes everything");
+            let Row {
+                name,
+                aspect,
+                measures,
+                accept,
+                standing,
+                published,
+                unit,
+                instead_of: _,
+            } = row;
+            writeln!(
+                text,
+                "{}\t{:?}\tRow {{ name: {name:?}, aspect: {aspect:?}, measures: {measures:?}, accept: {accept:?}, \
+                 standing: {standing:?}, published: {published:?}, unit: {unit:?} }}",
+                claim.id, claim.kind
+            )
+            .expect("text takes everything");
         }
     }
     Ok(profile_hash(&text))

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`definition`] | a paper's workloads, systems, calibration and claims, as TOML |
 //! | [`verdict`] | what becomes of a claim |
+//! | [`evidence`] | whether what is named as a cause moves the figures |
 //! | [`presets`] | the papers that come with the program |
 //! | [`expression`] | figures of runs put into one number |
 //! | [`analytic`] | what the papers compute by hand |
@@ -28,6 +29,7 @@ pub mod analytic;
 pub mod capture;
 pub mod definition;
 pub mod error;
+pub mod evidence;
 pub mod experiment;
 pub mod expression;
 pub mod figures;

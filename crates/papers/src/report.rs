@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::definition::{Accept, Aspect, ClaimKind, Difference, Row, Standing, Workload};
 use crate::error::PaperError;
+use crate::evidence::{self, Evidence};
 use crate::experiment::{Calibrated, Chosen, Experiment, LeftOut};
 use crate::figures::Figures;
 use crate::group::Found;
@@ -58,6 +59,8 @@ pub struct ClaimReport {
     /// Of each aspect that has numbers.
     pub verdicts: BTreeMap<Aspect, Verdict>,
     pub items: Vec<ItemReport>,
+    /// What the experiments that known differences name do with the numbers that are outside.
+    pub evidence: Vec<Evidence>,
 }
 
 /// One number of a claim.
@@ -102,8 +105,8 @@ impl Report {
             .collect();
         let scale = experiment.options.scale;
         let claim = |chosen: &Chosen| {
-            let explained = paper.explains(&chosen.claim.id);
-            ClaimReport::of(chosen, &runs, scale, explained)
+            let evidence = evidence::Found::about(experiment, chosen, &runs[0]);
+            ClaimReport::of(chosen, &runs, scale, evidence)
         };
         let claims = experiment.claims().iter().map(claim).collect();
         let sensitivity = match experiment.has_variants() {
@@ -159,7 +162,7 @@ impl Report {
 }
 
 impl ClaimReport {
-    fn of(chosen: &Chosen<'_>, runs: &[Figures], scale: f64, explained: bool) -> Self {
+    fn of(chosen: &Chosen<'_>, runs: &[Figures], scale: f64, evidence: evidence::Found) -> Self {
         let claim = chosen.claim;
         let items: Vec<ItemReport> = chosen
             .rows
@@ -169,6 +172,7 @@ impl ClaimReport {
         let verdict = |aspect: Aspect| {
             let of = items.iter().filter(|item| item.aspect == aspect);
             let numbers: Vec<Judged<'_>> = of.map(ItemReport::judged).collect();
+            let explained = evidence.explains(aspect);
             Some((aspect, Verdict::of(claim.kind, &numbers, explained)?))
         };
         ClaimReport {
@@ -181,6 +185,7 @@ impl ClaimReport {
             reading: claim.reading.clone(),
             verdicts: Aspect::JUDGED.into_iter().filter_map(verdict).collect(),
             items,
+            evidence: evidence.all,
         }
     }
 }

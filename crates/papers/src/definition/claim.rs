@@ -119,6 +119,9 @@ pub struct Item {
     /// Accepted distance from it.
     pub tolerance: Option<f64>,
     pub within: Option<[f64; 2]>,
+    /// The item, of this claim or as `CLAIM/NAME`, whose place it takes where something is changed: the same figure of
+    /// another run, which a known difference may name as its cause.
+    pub instead_of: Option<String>,
     /// These three instead of the claim's.
     pub fitted: Option<String>,
     pub contradictory: Option<String>,
@@ -145,6 +148,17 @@ pub struct Row {
     pub standing: Standing,
     pub published: Option<f64>,
     pub unit: String,
+    /// As [`Item::instead_of`].
+    pub instead_of: Option<Instead>,
+}
+
+/// The number whose place another takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instead {
+    pub claim: String,
+    pub item: String,
+    /// The item that takes it, as the definition names it: with `{trace}`.
+    pub by: String,
 }
 
 /// The largest slack of an order.
@@ -250,11 +264,30 @@ impl Claim {
             standing,
             published: item.published,
             unit: item.unit.clone(),
+            instead_of: self.instead(paper, item, trace),
+        })
+    }
+
+    /// The number whose place an item takes.
+    fn instead(&self, paper: &Paper, item: &Item, trace: &str) -> Option<Instead> {
+        let of = item.instead_of.as_ref()?.replace(TRACE, trace);
+        let other = |(id, _): &(&str, &str)| paper.claim.iter().any(|claim| claim.id == *id);
+        let (claim, name) = of.split_once('/').filter(other).unwrap_or((&self.id, &of));
+        Some(Instead {
+            claim: claim.to_owned(),
+            item: name.to_owned(),
+            by: item.name.clone(),
         })
     }
 }
 
 impl Row {
+    /// Whether it takes the place of a number of a claim.
+    pub fn stands_for(&self, claim: &Claim, row: &Row) -> bool {
+        let of = self.instead_of.as_ref();
+        of.is_some_and(|of| of.claim == claim.id && of.item == row.name)
+    }
+
     /// The runs whose figures it uses.
     pub fn runs(&self) -> BTreeSet<String> {
         let mut needed = BTreeSet::new();

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{EXPECTED_SCALE, Paper, Requests, VALUES, is_scale};
+use super::{Difference, EXPECTED_SCALE, Instead, Paper, Requests, VALUES, is_scale};
 use crate::error::PaperError;
+use crate::evidence::Shown;
 use crate::figures::RUN_FIGURES;
 use crate::values::VALUE_FIGURES;
 
@@ -98,13 +99,11 @@ impl Paper {
             if let Some(id) = difference.claims.iter().find(|id| !known(id)) {
                 return Err(self.fault(place(), format!("there is no claim {id}")));
             }
-            if let Some(by) = difference
-                .shown_by
-                .iter()
-                .find(|by| !self.is_experiment(by))
-            {
+            let by = difference.shown_by.iter();
+            if let Some(by) = by.clone().find(|by| !self.is_experiment(by, difference)) {
                 let message = format!(
-                    "shown_by '{by}': expected `variant NAME` or `item CLAIM/NAME` of those that there are"
+                    "shown_by '{by}': expected `variant NAME`, or `item CLAIM/NAME` with instead_of, of those that \
+                     there are"
                 );
                 return Err(self.fault(place(), message));
             }
@@ -152,16 +151,26 @@ impl Paper {
         }
     }
 
-    /// Whether `variant NAME` or `item CLAIM/NAME` names something that is run.
-    fn is_experiment(&self, text: &str) -> bool {
-        if let Some(name) = text.strip_prefix("variant ") {
-            return self.sensitivity.variant.iter().any(|v| v.name == name);
+    /// Whether `variant NAME` or `item CLAIM/NAME` names something that can show why a claim of a difference is outside.
+    fn is_experiment(&self, text: &str, difference: &Difference) -> bool {
+        match Shown::parse(text) {
+            Some(Shown::Variant(name)) => self.sensitivity.variant.iter().any(|v| v.name == name),
+            Some(Shown::Item { claim: id, name }) => {
+                let rows = |id: &str| {
+                    let of = self.claim.iter().find(|claim| claim.id == id);
+                    of.and_then(|claim| self.rows(claim).ok())
+                        .unwrap_or_default()
+                };
+                let is_about = |of: &Instead| {
+                    of.by == name
+                        && difference.claims.contains(&of.claim)
+                        && rows(&of.claim).iter().any(|row| row.name == of.item)
+                };
+                let instead = rows(id);
+                let mut instead = instead.iter().filter_map(|row| row.instead_of.as_ref());
+                instead.any(is_about)
+            }
+            None => false,
         }
-        let named = text.strip_prefix("item ").and_then(|of| of.split_once('/'));
-        let Some((id, name)) = named else {
-            return false;
-        };
-        let mut of = self.claim.iter().filter(|claim| claim.id == id);
-        of.any(|claim| claim.item.iter().any(|item| item.name == name))
     }
 }
