@@ -7,9 +7,10 @@ use flashlore_trace::{TraceReader, UNIT_BYTES, WorkloadOptions, for_each_access}
 use crate::error::PaperError;
 
 /// Names of the figures; percentages are of page writes, or of page reads where the name says so.
-pub const VALUE_FIGURES: [&str; 23] = [
+pub const VALUE_FIGURES: [&str; 24] = [
     "requests",
     "write_percent",
+    "mean_kib",
     "sequential_percent",
     "size_gib",
     "page_writes",
@@ -89,12 +90,15 @@ fn figures(all: &Statistics) -> Vec<(&'static str, f64)> {
 /// What is asked of which pages.
 fn requests(all: &Statistics) -> Pairs {
     let bytes = all.footprint.pages * UNIT_BYTES;
+    let (reads, writes) = (&all.mix.reads, &all.mix.writes);
+    let asked = (reads.bytes + writes.bytes) as f64 / 1024.0;
     vec![
-        (
-            "requests",
-            count_of(all.mix.reads.requests + all.mix.writes.requests),
-        ),
+        ("requests", count_of(reads.requests + writes.requests)),
         ("write_percent", percent(all.mix.write_share_requests)),
+        (
+            "mean_kib",
+            Some(asked / (reads.requests + writes.requests) as f64),
+        ),
         ("sequential_percent", percent(all.sequential.share)),
         ("size_gib", Some(bytes as f64 / f64::from(1 << 30))),
     ]
@@ -192,6 +196,7 @@ mod tests {
         let wanted = [
             ("requests", 10.0),
             ("write_percent", 60.0),
+            ("mean_kib", 4.0),
             // The first write of page 1 and the first read of page 2 go on where the one before ended.
             ("sequential_percent", 20.0),
             ("size_gib", 3.0 / 262_144.0),
