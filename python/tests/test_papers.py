@@ -69,7 +69,20 @@ def claim(number: str, at: list[str], items: list[Any], of: dict[str, str], **ch
         "reading": "printed in the text",
         "verdicts": of,
         "items": items,
+        "evidence": [],
     } | changes
+
+
+def evidence(by: str, after: float, *, moves: bool, inside: bool) -> Any:
+    return {
+        "by": by,
+        "aspect": "size",
+        "item": "far",
+        "before": [2.0],
+        "after": [after],
+        "moves": moves,
+        "inside": inside,
+    }
 
 
 def first_paper() -> Any:
@@ -111,6 +124,12 @@ def first_paper() -> Any:
                 [item(46.0, 0.5, name="far"), item(56.0, 2.0, name="near")],
                 {"size": "differs"},
                 statement=HOSTILE,
+                evidence=[
+                    evidence("variant no warm-up", 1.0, moves=True, inside=False),
+                    evidence("item C3/web", 0.5, moves=True, inside=True),
+                    evidence("variant one die", 3.0, moves=False, inside=False),
+                    evidence("variant of another difference", 0.5, moves=True, inside=True),
+                ],
             ),
             claim(
                 "C3",
@@ -141,7 +160,7 @@ def first_paper() -> Any:
             {
                 "claims": ["C2", "C4"],
                 "title": "C2 is far.",
-                "shown_by": ["variant no warm-up", "item C3/{trace}", "item C6/{trace}", "variant small"],
+                "shown_by": ["variant no warm-up", "item C3/web", "variant one die"],
                 "text": "Because `a` < b.\n\n| x | y |\n|---|---|\n| 1 | **2** |\n",
             },
             {"claims": ["C5"], "title": "C5 is not understood.", "shown_by": [], "text": "Who knows."},
@@ -370,14 +389,23 @@ def test_differences_stand_with_their_claims_and_what_shows_them(document: Any) 
     assert text.count("Known: C2 is far.") == 1
     shown = re.search(r"Known: C2 is far. </strong>(.*?)</p>", text)
     assert shown
-    # A row of the settings, the number of the trace, a claim none of whose numbers is called as a trace, and a setting
-    # that has no row.
-    assert re.findall(r'href="#([^"]+)"', shown[1]) == ["setting-ca-ssd-2", "claim-ca-ssd-c3-1", "claim-ca-ssd-c6"]
-    assert "“small” (not run here)" in shown[1]
-    # A reader sees whether the setting has the claim inside.
-    assert "“no warm-up”</a> (C2 size outside there)" in shown[1]
+    # A row of the settings and a claim; what moves nothing is not named as the cause.
+    assert re.findall(r'href="#([^"]+)"', shown[1]) == ["setting-ca-ssd-2", "claim-ca-ssd-c3"]
+    # A reader sees what each of them does.
+    head, *rows = table_of(text, "What the experiments do")
+    assert head == ["outside", "as defined", "experiment", "there", ""]
+    assert rows == [
+        ["C2 far", "2", "no warm-up", "1", "nearer"],
+        ["C2 far", "2", "C3/web", "0.5", "inside"],
+        ["C2 far", "2", "one die", "3", "not nearer"],
+    ]
     assert "Known: C5 is not understood. </strong>No experiment here shows the cause." in text
     assert "Known: What is fitted. </strong></p>" in text
+
+
+def test_causes_that_were_not_run_are_told_apart(document: Any) -> None:
+    document["papers"][0]["claims"][1]["evidence"] = []
+    assert "C2 is far. </strong>Shown by experiments that were not run here." in text_of(document)
 
 
 def test_every_link_leads_somewhere_and_places_are_unique(document: Any) -> None:

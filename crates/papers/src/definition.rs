@@ -263,7 +263,7 @@ item = [
             "erase@{trace}/plain\", published",
         );
         assert!(
-            figure.contains("erase@mail/plain: expected one of requests, "),
+            figure.contains("erase@mail/plain: expected one of factor, requests, "),
             "{figure}"
         );
         let accepted = error(", published = 5, tolerance = 2", "");

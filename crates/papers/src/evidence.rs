@@ -24,8 +24,8 @@ pub struct Evidence {
     /// The number of the claim.
     pub item: String,
     /// Its figures as they are defined, and those of the experiment.
-    pub from: Vec<f64>,
-    pub to: Vec<f64>,
+    pub before: Vec<f64>,
+    pub after: Vec<f64>,
     /// Whether they are nearer to what is accepted.
     pub moves: bool,
     /// Whether they are inside.
@@ -132,16 +132,16 @@ impl<'a> Instead<'a> {
 }
 
 /// Nothing where a figure is absent, or the number is not outside.
-fn compare(by: &str, row: &Row, from: Vec<f64>, to: Vec<f64>) -> Option<Evidence> {
-    let (before, after) = (off(row.accept, &from)?, off(row.accept, &to)?);
-    (before > 0.0).then(|| Evidence {
+fn compare(by: &str, row: &Row, before: Vec<f64>, after: Vec<f64>) -> Option<Evidence> {
+    let (far, near) = (off(row.accept, &before)?, off(row.accept, &after)?);
+    (far > 0.0).then(|| Evidence {
         by: by.to_owned(),
         aspect: row.aspect,
         item: row.name.clone(),
-        from,
-        to,
-        moves: after <= before * (1.0 - PART_OF_THE_WAY),
-        inside: after == 0.0,
+        before,
+        after,
+        moves: near <= far * (1.0 - PART_OF_THE_WAY),
+        inside: near == 0.0,
     })
 }
 

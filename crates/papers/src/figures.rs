@@ -8,8 +8,12 @@ use serde::Serialize;
 
 use crate::search::SETTING;
 
+/// The factor on a workload and its device, which is 1 where the trace itself is replayed: of every run and count.
+pub const FACTOR: &str = "factor";
+
 /// Names of the figures of a run on a device or of an array. A definition that names another is refused.
-pub const RUN_FIGURES: [&str; 89] = [
+pub const RUN_FIGURES: [&str; 90] = [
+    FACTOR,
     "requests",
     "host_reads",
     "host_writes",

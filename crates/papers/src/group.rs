@@ -14,7 +14,7 @@ use crate::capture::Capture;
 use crate::definition::{Requests, Workload};
 use crate::error::PaperError;
 use crate::expression::Expression;
-use crate::figures::{Figures, of_run};
+use crate::figures::{FACTOR, Figures, of_run};
 use crate::original::Original;
 use crate::recipe::Recipe;
 use crate::search::{SETTING, Search, crossing};
@@ -120,6 +120,7 @@ impl Group {
             let counted =
                 values::count(reader(), &content, self.workload.scale, self.workload.hours)?;
             found.figures.insert(name, counted);
+            self.scaled(name, &mut found);
         }
         Ok(found)
     }
@@ -153,6 +154,7 @@ impl Group {
         if let Some(name) = &self.count {
             let counted = values::count(vec![capture.open()?], &content, 1.0, self.workload.hours)?;
             found.figures.insert(name, counted);
+            self.scaled(name, &mut found);
         }
         Ok(found)
     }
@@ -176,6 +178,7 @@ impl Group {
             let readers = original.open()?;
             let counted = values::count(readers, &content, 1.0, self.workload.hours)?;
             found.figures.insert(name, counted);
+            self.scaled(name, &mut found);
         }
         Ok(found)
     }
@@ -247,9 +250,15 @@ impl Group {
             source: Box::new(source),
         })?;
         found.figures.insert(name, of_run(&done));
+        self.scaled(name, found);
         let configuration = (name.to_owned(), config_hash(&config));
         found.configurations.push(configuration);
         Ok(())
+    }
+
+    /// Tells the size of a run beside its figures.
+    fn scaled(&self, name: &str, found: &mut Found) {
+        found.figures.set(name, FACTOR, self.workload.scale);
     }
 
     /// Repeats a run with other values of a setting. What its last run gave stays under the name of the

@@ -69,6 +69,34 @@ mod tests {
         ("i-cash-control", "i-cash/README.md", "control.toml"),
     ];
 
+    /// docs/reproduce.md promises these to --traces.
+    #[test]
+    fn the_traces_that_are_promised_are_known() {
+        let known = |name: &str| {
+            let paper = load(name).unwrap();
+            let originals = paper.original.into_iter();
+            originals
+                .map(|(profile, file)| format!("{profile} {file}"))
+                .collect::<Vec<_>>()
+        };
+        let of_umass = ["financial Financial1.spc"];
+        let of_fiu = [
+            "homes-7d homes*.blkparse",
+            "mail cheetah*.blkparse",
+            "web web*.blkparse",
+        ];
+        assert_eq!(known("ca-ssd"), [&of_umass[..], &of_fiu].concat());
+        assert_eq!(
+            known("delta-ftl"),
+            ["f1 Financial1.spc", "f2 Financial2.spc"]
+        );
+        let bvssd = [
+            "bvssd-financial1 Financial1.spc",
+            "bvssd-websearch1 WebSearch1.spc",
+        ];
+        assert_eq!(known("bvssd"), bvssd);
+    }
+
     /// A README tells the differences in the words of the definition. Where it does not, run this test with
     /// FLASHLORE_WRITE=1 in the environment: it writes them there.
     #[test]

@@ -5,9 +5,11 @@ use flashlore_characterize::{CharacterizeError, Characterizer, Options, Statisti
 use flashlore_trace::{TraceReader, UNIT_BYTES, WorkloadOptions, for_each_access};
 
 use crate::error::PaperError;
+use crate::figures::FACTOR;
 
 /// Names of the figures; percentages are of page writes, or of page reads where the name says so.
-pub const VALUE_FIGURES: [&str; 24] = [
+pub const VALUE_FIGURES: [&str; 25] = [
+    FACTOR,
     "requests",
     "write_percent",
     "mean_kib",
@@ -229,7 +231,8 @@ mod tests {
         // Half of the writes are first ones: 90 % of them hit at no depth.
         let names: Vec<&str> = wanted.iter().map(|(name, _)| *name).collect();
         let left = VALUE_FIGURES.into_iter().filter(|n| !names.contains(n));
-        assert_eq!(left.collect::<Vec<_>>(), ["depth90_all"]);
+        // Its factor is told by its group.
+        assert_eq!(left.collect::<Vec<_>>(), [FACTOR, "depth90_all"]);
         // Accesses at 0, 1 and 2 hours.
         let early = counted(&accesses, Some(3.0));
         assert_eq!(early[0], ("requests", 3.0));

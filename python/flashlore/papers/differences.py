@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from flashlore.papers import markdown, places
 from flashlore.report.markup import Html, element, escape, join
+from flashlore.report.table import Column, Table, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from flashlore.papers.document import Claim, Difference, Report
+    from flashlore.papers.document import Claim, Difference, Evidence, Report
     from flashlore.report.page import Section
+    from flashlore.report.table import Value
 
 # How names of experiments begin.
 _VARIANT = "variant "
 _ITEM = "item "
-# What stands in the name of an item for each of the traces.
-_TRACE = "{trace}"
 
 
 def of_claim(part: Section, report: Report, claim: Claim) -> None:
@@ -41,68 +40,79 @@ def _in_order(report: Report) -> Iterable[Claim]:
 
 
 def show(part: Section, report: Report, difference: Difference) -> None:
-    """Tell of a difference, and which experiments show its cause."""
-    shown_by = [experiment(report, difference, each) for each in difference["shown_by"]]
+    """Tell of a difference, which experiments show its cause, and what they do with the numbers that are outside."""
+    found = list(_evidence(report, difference))
+    moving = {each["by"] for _, each in found if each["moves"]}
+    shown_by = [experiment(report, by) for by in difference["shown_by"] if by in moving]
     cause: list[str | Html] = []
     if shown_by:
         cause = ["Shown by ", places.listed(shown_by), "."]
+    elif difference["shown_by"] and not found:
+        cause = ["Shown by experiments that were not run here."]
     elif difference["claims"]:
         cause = ["No experiment here shows the cause."]
     part.html(
         element(
             "div",
             element("p", element("strong", f"Known: {difference['title']} "), cause),
-            element("details", element("summary", "What is known"), markdown.blocks(difference["text"])),
+            element(
+                "details",
+                element("summary", "What is known"),
+                markdown.blocks(difference["text"]),
+                [_moved(found).html()] if found else [],
+            ),
             id=places.of_difference(report, difference),
             class_="known",
         )
     )
 
 
-def experiment(report: Report, difference: Difference, shown_by: str) -> Html:
+def _evidence(report: Report, difference: Difference) -> Iterable[tuple[Claim, Evidence]]:
+    """Give what the experiments of a difference do with the claims that it is about."""
+    for claim in report["claims"]:
+        if claim["id"] in difference["claims"]:
+            yield from ((claim, each) for each in claim["evidence"] if each["by"] in difference["shown_by"])
+
+
+def _moved(found: Iterable[tuple[Claim, Evidence]]) -> Table:
+    rows: list[list[Value]] = [
+        [
+            f"{claim['id']} {each['item']}",
+            _steps(each["before"]),
+            _named(each["by"]),
+            _steps(each["after"]),
+            "inside" if each["inside"] else "nearer" if each["moves"] else "not nearer",
+        ]
+        for claim, each in found
+    ]
+    columns = [
+        Column("outside"),
+        Column("as defined", numbers=True),
+        Column("experiment"),
+        Column("there", numbers=True),
+        Column(""),
+    ]
+    caption = "What the experiments do with the numbers that are outside, first seed; nearer by a quarter of the way"
+    return Table(columns, rows, caption, sortable=False)
+
+
+def _steps(values: Iterable[float]) -> str:
+    return " → ".join(number(value) for value in values)
+
+
+def _named(by: str) -> str:
+    return by.removeprefix(_VARIANT).removeprefix(_ITEM)
+
+
+def experiment(report: Report, by: str) -> Html:
     """Name an experiment that shows a cause, linked to what came out of it."""
-    if shown_by.startswith(_VARIANT):
-        name = shown_by.removeprefix(_VARIANT)
-        found = _named(f"the setting {_quoted(name)}", places.of_setting(report, name))
-        return join([found, _moved(report, difference, name)])
-    text = shown_by.removeprefix(_ITEM)
-    names = "|".join(re.escape(name) for name in _traces(report))
-    wanted = re.escape(text).replace(re.escape(_TRACE), f"({names})")
-    items = [
-        _named(f"{claim['id']} {_quoted(item['name'])}", places.of_item(report, claim, item))
-        for claim in report["claims"]
-        for item in claim["items"]
-        if re.fullmatch(wanted, f"{claim['id']}/{item['name']}")
-    ]
-    if items:
-        return places.listed(items)
-    # Traces may be called otherwise than their workloads; the claim has the numbers all the same.
-    claims = (claim for claim in report["claims"] if text.startswith(f"{claim['id']}/") and _TRACE in text)
-    return _named(text, next((places.of_claim(report, claim) for claim in claims), None))
-
-
-def _traces(report: Report) -> list[str]:
-    """Give the names that traces mostly have: those of profiles and captures."""
-    requests = (workload["requests"] for workload in report["workloads"])
-    return [*report["profiles"], *(each["capture"] for each in requests if "capture" in each)]
-
-
-def _moved(report: Report, difference: Difference, setting: str) -> str:
-    """Say which claims of a difference are inside under a setting, as far as the table of settings has them."""
-    found = report["sensitivity"]
-    inside = dict(found["inside"]).get(setting) if found else None
-    if not found or inside is None:
-        return ""
-    about = [
-        f"{claim} {aspect} {'inside' if is_inside else 'outside'} there"
-        for (claim, aspect), is_inside in zip(found["claims"], inside, strict=True)
-        if claim in difference["claims"]
-    ]
-    return f" ({', '.join(about)})" if about else ""
-
-
-def _named(text: str, place: str | None) -> Html:
-    return escape(f"{text} (not run here)") if place is None else places.link(text, place)
+    if by.startswith(_VARIANT):
+        place = places.of_setting(report, _named(by))
+        text = f"the setting {_quoted(_named(by))}"
+        return escape(text) if place is None else places.link(text, place)
+    name, _, item = _named(by).partition("/")
+    claims = (claim for claim in report["claims"] if claim["id"] == name)
+    return join(places.link(f"{name} {_quoted(item)}", places.of_claim(report, claim)) for claim in claims)
 
 
 def _quoted(text: str) -> str:

@@ -43,6 +43,21 @@ class Item(TypedDict):
     scaled: bool
 
 
+class Evidence(TypedDict):
+    """What an experiment that a known difference names does with a number that is outside, of the first seed."""
+
+    # `variant NAME` or `item CLAIM/NAME`.
+    by: str
+    aspect: Aspect
+    item: str
+    # Its figures as they are defined, and those of the experiment; several for an order.
+    before: list[float]
+    after: list[float]
+    # Whether they are nearer to what is accepted by a quarter of the way at least, and whether they are inside.
+    moves: bool
+    inside: bool
+
+
 class Claim(TypedDict):
     """A statement, with the figures, tables or sections that make it."""
 
@@ -55,6 +70,7 @@ class Claim(TypedDict):
     reading: str
     verdicts: dict[Aspect, VerdictName]
     items: list[Item]
+    evidence: list[Evidence]
 
 
 class Difference(TypedDict):
