@@ -69,6 +69,9 @@ pub trait Observer: Send {
     /// The host has its answer; what follows until the next request is work in the background. It may be said more
     /// than once of a request.
     fn begin_background(&mut self) {}
+
+    /// What follows waits for everything that was asked of media and processor before, behind answers too.
+    fn wait_for_answered(&mut self) {}
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -136,6 +139,9 @@ pub trait Element {
     /// # Errors
     /// As for a write.
     fn trim(&mut self, lba: u64) -> Result<(), ArrayError>;
+
+    /// The next block belongs to the same request as the one before: together they count as one.
+    fn continue_request(&mut self) {}
 
     /// Makes everything before durable.
     ///

@@ -49,6 +49,10 @@ impl Media {
         self.observer.begin_background();
     }
 
+    pub fn wait_for_answered(&mut self) {
+        self.observer.wait_for_answered();
+    }
+
     pub fn work(&mut self, work: Work, bytes: usize) {
         self.observer.work(work, bytes);
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use flashlore_array::Element;
 use flashlore_array::element::{Device, DeviceOperation, Observer, OperationKind, Traffic, Work};
 use flashlore_array::icash::{
-    Compression, ICash, Machine, Options, Shape, Similarity, TooBig, bytes_needed, create, lba,
+    Fill, Compression, ICash, Machine, Options, Shape, Similarity, TooBig, bytes_needed, create, lba,
 };
 use flashlore_delta::Codec;
 use flashlore_medium::MemoryMedium;
@@ -353,9 +353,9 @@ fn options_that_cannot_work_are_refused_with_what_would() {
 
 #[test]
 fn a_lazy_fill_waits_for_the_second_read() {
-    for lazy_fill in [false, true] {
+    for (fill, first) in [(Fill::Read, 1), (Fill::SecondRead, 0)] {
         let mut options = options();
-        options.lazy_fill = lazy_fill;
+        options.fill = fill;
         let mut element = open(options);
         let content = page(900 << 16);
         element
@@ -366,7 +366,6 @@ fn a_lazy_fill_waits_for_the_second_read() {
             holds(&mut element, 5, &content);
             fills.push(element.counters().fills);
         }
-        let first = u64::from(!lazy_fill);
         assert_eq!(fills, [first, 1, 1]);
     }
 }

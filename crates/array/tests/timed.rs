@@ -1,6 +1,6 @@
 //! Requests in simulated time, against a model that looks at every nanosecond.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use flashlore_array::element::{Device as Medium, DeviceOperation, OperationKind, Work};
 use flashlore_array::hdd::{Completion, Hdd, Options, Request, Time, drives};
@@ -64,6 +64,7 @@ fn steps() -> impl Strategy<Value = Vec<TimedStep>> {
         1 => Just(TimedStep::Work(Work::Signature)),
         1 => Just(TimedStep::Work(Work::Fingerprint)),
         2 => Just(TimedStep::Background),
+        1 => Just(TimedStep::Barrier),
     ];
     proptest::collection::vec(step, 0..8)
 }
@@ -71,6 +72,7 @@ fn steps() -> impl Strategy<Value = Vec<TimedStep>> {
 /// A chain of a request of the model: what is left of it.
 struct Left {
     tag: usize,
+    place: u64,
     steps: VecDeque<TimedStep>,
     began: Time,
     answered: bool,
@@ -92,6 +94,8 @@ fn by_the_nanosecond(requests: &[(Time, Vec<Vec<TimedStep>>)], limits: Limits) -
     let mut unanswered: Vec<usize> = requests.iter().map(|(_, chains)| chains.len()).collect();
     let (mut outstanding, mut background) = (0, 0);
     let mut answers = Vec::new();
+    // Which chains have not ended, and those at a barrier.
+    let (mut begun, mut live, mut barred) = (0, BTreeSet::new(), BTreeMap::new());
     for now in 0.. {
         if now > 0 {
             for queue in &mut queues {
@@ -104,7 +108,7 @@ fn by_the_nanosecond(requests: &[(Time, Vec<Vec<TimedStep>>)], limits: Limits) -
             // Whatever has ended by now, in order; then one request, if there is room.
             let over =
                 |queue: &VecDeque<(Left, u64)>| queue.front().is_some_and(|(_, left)| *left == 0);
-            let mut ended: Vec<Left> = Vec::new();
+            let mut ended: VecDeque<Left> = VecDeque::new();
             for device in [FAST, SLOW] {
                 while over(&queues[device]) {
                     ended.extend(queues[device].pop_front().map(|(left, _)| left));
@@ -124,17 +128,22 @@ fn by_the_nanosecond(requests: &[(Time, Vec<Vec<TimedStep>>)], limits: Limits) -
                             answers.push(answer_at(tag, now, now));
                             continue;
                         }
-                        ended.extend(chains.into_iter().map(|steps| Left {
-                            tag,
-                            steps: steps.into(),
-                            began: now,
-                            answered: false,
-                        }));
+                        for steps in chains {
+                            live.insert(begun);
+                            ended.push_back(Left {
+                                tag,
+                                place: begun,
+                                steps: steps.into(),
+                                began: now,
+                                answered: false,
+                            });
+                            begun += 1;
+                        }
                     }
                     _ => break,
                 }
             }
-            for mut left in ended {
+            while let Some(mut left) = ended.pop_front() {
                 let mut answer = |left: &mut Left| {
                     if std::mem::replace(&mut left.answered, true) {
                         return;
@@ -151,6 +160,16 @@ fn by_the_nanosecond(requests: &[(Time, Vec<Vec<TimedStep>>)], limits: Limits) -
                         None => {
                             answer(&mut left);
                             background -= 1;
+                            live.remove(&left.place);
+                            let first = live.first();
+                            if let Some(next) = first.and_then(|place| barred.remove(place)) {
+                                ended.push_front(next);
+                            }
+                            break;
+                        }
+                        Some(TimedStep::Barrier) if live.first() == Some(&left.place) => continue,
+                        Some(TimedStep::Barrier) => {
+                            barred.insert(left.place, left);
                             break;
                         }
                         Some(TimedStep::Background) => {

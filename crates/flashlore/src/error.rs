@@ -135,7 +135,6 @@ impl CliError {
                 | RunError::Array(ArrayError::Shape(_))
                 | RunError::Disks(_)
                 | RunError::SmallSsd { .. }
-                | RunError::ThinkTime { .. }
                 | RunError::Memory { .. }
                 | RunError::CountsApart { .. } => 2,
                 RunError::Interrupted

@@ -7,6 +7,8 @@
 //! Invariants: `listed` has each number once for each position, in ascending order; between two searches `counts` is
 //! zero everywhere.
 
+use std::cmp::Reverse;
+
 use crate::icash::parameters::{SIGNATURE_VALUES, SUB_BLOCKS};
 use crate::icash::signature::Signature;
 
@@ -40,13 +42,13 @@ impl Alike {
         self.counts.push(0);
     }
 
-    /// Of those numbered `from` and above the one that shares the most positions with a signature, and at least so
-    /// many that they are alike; of equals the first.
-    pub fn best(&mut self, signature: &Signature, from: usize) -> Option<usize> {
+    /// Of those numbered `from` and above the `most` that share the most positions with a signature, and at least so
+    /// many that they are alike: first those that share more, of equals the first.
+    pub fn best(&mut self, signature: &Signature, from: usize, most: usize) -> Vec<usize> {
         let Some(lists) = short_lists(&self.listed, signature, from, self.signatures.len()) else {
             let others = self.signatures[from..].iter();
             let shared = others.map(|other| other.shared(signature));
-            return first_of_most((from..).zip(shared), self.least_shared);
+            return those_with_most((from..).zip(shared), self.least_shared, most);
         };
         for &number in lists.iter().copied().flatten() {
             self.counts[number as usize] += 1;
@@ -56,13 +58,13 @@ impl Alike {
             let count = std::mem::take(&mut self.counts[number as usize]);
             (number as usize, count.into())
         });
-        first_of_most(shared, self.least_shared)
+        those_with_most(shared, self.least_shared, most)
     }
 
     /// Whether one of those numbered `from` and above is alike.
     pub fn has_any(&mut self, signature: &Signature, from: usize) -> bool {
         if short_lists(&self.listed, signature, from, self.signatures.len()).is_some() {
-            return self.best(signature, from).is_some();
+            return !self.best(signature, from, 1).is_empty();
         }
         let mut others = self.signatures[from..].iter();
         others.any(|other| other.shared(signature) >= self.least_shared)
@@ -90,12 +92,23 @@ fn lists_of(signature: &Signature) -> [usize; SUB_BLOCKS] {
     std::array::from_fn(|position| position * SIGNATURE_VALUES + usize::from(signature.0[position]))
 }
 
-/// Of numbers with counts the lowest of those with the highest, if that is at least `least`.
-fn first_of_most(counted: impl Iterator<Item = (usize, u32)>, least: u32) -> Option<usize> {
-    let most = counted
-        .filter(|&(_, count)| count >= least)
-        .max_by_key(|&(number, count)| (count, std::cmp::Reverse(number)));
-    most.map(|(number, _)| number)
+/// Of numbers with counts of at least `least` the `most` with the highest, of equals the lowest first.
+fn those_with_most(
+    counted: impl Iterator<Item = (usize, u32)>,
+    least: u32,
+    most: usize,
+) -> Vec<usize> {
+    let mut best: Vec<(Reverse<u32>, usize)> = Vec::with_capacity(most + 1);
+    for (number, count) in counted.filter(|&(_, count)| count >= least) {
+        let found = (Reverse(count), number);
+        // Most are no better than those that there are already.
+        if best.len() == most && best.last().is_some_and(|last| *last < found) {
+            continue;
+        }
+        best.insert(best.partition_point(|other| *other < found), found);
+        best.truncate(most);
+    }
+    best.into_iter().map(|(_, number)| number).collect()
 }
 
 #[cfg(test)]
@@ -111,6 +124,7 @@ mod tests {
             drawn in prop::collection::vec(any::<[u8; SUB_BLOCKS]>(), 1..60),
             least in 1u32..9,
             from in 0usize..60,
+            most in 1usize..6,
         ) {
             let signatures: Vec<Signature> =
                 drawn.iter().map(|s| Signature(s.map(|value| value % values))).collect();
@@ -118,15 +132,15 @@ mod tests {
             signatures.iter().for_each(|&signature| alike.push(signature));
             let from = from.min(signatures.len());
             for wanted in &signatures {
-                let mut best = None;
-                for (number, signature) in signatures.iter().enumerate().skip(from) {
-                    let shared = signature.shared(wanted);
-                    if shared >= least && best.is_none_or(|(most, _)| shared > most) {
-                        best = Some((shared, number));
-                    }
-                }
-                prop_assert_eq!(alike.best(wanted, from), best.map(|(_, number)| number));
-                prop_assert_eq!(alike.has_any(wanted, from), best.is_some());
+                let all = signatures.iter().enumerate().skip(from);
+                let mut best: Vec<_> = all
+                    .map(|(number, signature)| (Reverse(signature.shared(wanted)), number))
+                    .filter(|&(Reverse(shared), _)| shared >= least)
+                    .collect();
+                best.sort();
+                prop_assert_eq!(alike.has_any(wanted, from), !best.is_empty());
+                let best: Vec<usize> = best.into_iter().take(most).map(|(_, n)| n).collect();
+                prop_assert_eq!(alike.best(wanted, from, most), best);
             }
         }
     }

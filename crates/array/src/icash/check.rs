@@ -24,11 +24,21 @@ impl ICash {
             });
         self.segments.check(chains)?;
         self.check_states()?;
+        self.check_ram()?;
         self.check_unrecorded()?;
         self.check_users()?;
         self.pool.check()?;
         self.check_away()?;
         self.check_log()
+    }
+
+    /// Data blocks in RAM are of blocks with virtual blocks.
+    fn check_ram(&self) -> Result<(), String> {
+        self.ram.check()?;
+        match self.ram.blocks().find(|&block| self.blocks.find(block).is_none()) {
+            Some(block) => Err(format!("RAM has the content of block {block}, which has no virtual block")),
+            None => Ok(()),
+        }
     }
 
     /// Each virtual block by itself, and its reference.

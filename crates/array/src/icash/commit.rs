@@ -47,6 +47,7 @@ impl ICash {
         if records.is_empty() {
             return Ok(());
         }
+        self.media.wait_for_answered();
         self.sync(Device::Fast)?;
         self.groups_begun += 1;
         let group = group_of(self.epoch, self.groups_begun);

@@ -53,10 +53,13 @@ impl ICash {
         })
     }
 
-    /// What a virtual block holds, where it says that it is.
+    /// What a virtual block holds, in RAM or where it says that it is.
     fn copy_of(&mut self, id: Id) -> Result<Page, ContentError> {
         let found = self.blocks.get(id);
         let (crc, slot, block) = (found.crc, found.slot, found.block);
+        if let Some(page) = block.and_then(|block| self.ram.get(block)) {
+            return Ok(*page);
+        }
         match found.content {
             Content::Held(form, chain) => {
                 let mut bytes = Vec::new();

@@ -27,6 +27,8 @@ counts! {
         pub slot_writes: u64,
         /// Contents kept whole for the log.
         pub whole: u64,
+        /// Reads that found the content in a data block in RAM.
+        pub ram_hits: u64,
         /// Contents copied to the fast medium because they were read from the slow one.
         pub fills: u64,
         /// Deltas unpacked because another one of their log block was read.
@@ -37,6 +39,8 @@ counts! {
         /// References a scan chose that found an associate.
         pub scan_references: u64,
         pub scan_associates: u64,
+        /// Associates that went over to a new reference at the end of a scan.
+        pub relinked: u64,
         /// References that lost their last associate.
         pub demotions: u64,
         /// Virtual blocks replaced (replacement 1).
@@ -88,6 +92,8 @@ pub struct Memory {
     /// Deltas, as far as they ever were.
     pub segments: usize,
     pub virtual_blocks: usize,
+    /// Contents of blocks that were accessed last.
+    pub data_blocks: usize,
     pub heatmap: usize,
     pub table: usize,
     /// Who uses which data block, without the sets of dependents.

@@ -9,6 +9,7 @@
 //! | `heatmap.rs` | which of them are popular |
 //! | `segments.rs` | RAM for deltas |
 //! | `blocks.rs` | virtual blocks in the order of their last access |
+//! | `ram.rs` | data blocks in RAM |
 //! | `pool.rs` | data blocks on the fast medium, and who uses them |
 //! | `place.rs`, `table.rs` | where the durable content of each block is |
 //! | `state.rs` | the element and the changes of its state that all others are made of |
@@ -58,6 +59,7 @@ mod content;
 mod log;
 mod ordered;
 mod pool;
+mod ram;
 mod read;
 mod replacement;
 #[cfg(test)]
@@ -74,7 +76,7 @@ pub use format::{Shape, Superblock};
 pub use image::Image;
 pub use kept::Kept;
 pub use open::{bytes_needed, create, find};
-pub use parameters::{Compression, Options, Similarity, TooBig};
+pub use parameters::{Compression, Fill, Options, Similarity, TooBig};
 pub use slow_alone::SlowAlone;
 pub use state::ICash;
 pub use stored::Stored;

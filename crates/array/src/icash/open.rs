@@ -19,6 +19,7 @@ use crate::icash::format::root::Head;
 use crate::icash::format::superblock::Session;
 use crate::icash::format::{Areas, Root, Shape, Superblock, bytes, table};
 use crate::icash::heatmap::Heatmap;
+use crate::icash::ram::DataBlocks;
 use crate::icash::log::Space;
 use crate::icash::log::replay::{FoundGroup, LogShape};
 use crate::icash::parameters::{BLOCK_BYTES, Options, SIGNATURE_VALUES, SUB_BLOCKS};
@@ -404,6 +405,7 @@ impl ICash {
             blocks: VirtualBlocks::new(options.virtual_blocks),
             segments: Segments::new(options.segments),
             heatmap: Heatmap::new(SUB_BLOCKS, SIGNATURE_VALUES),
+            ram: DataBlocks::new(options.ram_blocks),
             trimmed: Default::default(),
             unrecorded: Default::default(),
             unrecorded_bytes: 0,
@@ -414,7 +416,8 @@ impl ICash {
             groups_begun: 0,
             checkpoint: recovered.root.checkpoint,
             encoder: Encoder::new(),
-            accesses_since_scan: 0,
+            requests_since_scan: 0,
+            is_same_request: false,
             counters: Counters::default(),
             statistics: Statistics::default(),
             stopped: None,

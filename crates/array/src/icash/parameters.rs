@@ -27,17 +27,25 @@ pub const SEGMENT_BYTES: usize = 64;
 
 pub const BLOCK_SEGMENTS: u32 = (BLOCK_BYTES / SEGMENT_BYTES) as u32;
 
+/// The most that may be tried: each costs a read of the fast medium and an encoding.
+pub const MOST_TRIED: usize = 64;
+
 /// Longest delta (paper: 2048 B).
 pub const DELTA_LIMIT: usize = 2048;
 
-/// Accesses between two scans (paper).
+/// Requests between two scans (paper: 2,000 I/Os).
 pub const SCAN_EVERY: u64 = 2000;
 
 /// Virtual blocks a scan looks at, from the head of the LRU list (paper).
 pub const SCAN_BLOCKS: usize = 4000;
 
-/// Sub-signatures at equal positions that make two blocks worth comparing (chosen here: half of them).
-pub const SIMILAR_POSITIONS: u32 = 4;
+/// Sub-signatures at equal positions that make two blocks worth comparing. The paper compares all blocks with all
+/// references; those that share nothing are the last that it would choose (chosen here: one).
+pub const SIMILAR_POSITIONS: u32 = 1;
+
+/// References whose delta is tried for a block, those that share the most first (chosen here, by measurement:
+/// docs/array-runs.md).
+pub const TRIED: usize = 2;
 
 /// Full log blocks of what is not durable yet that make the element flush by itself (paper: tunable; value chosen
 /// here: 256 KiB of log).
@@ -83,6 +91,18 @@ pub enum TooBig {
     Log,
 }
 
+/// When a block that only the slow medium has is copied to the fast one. The paper says nothing of it, and that the
+/// fast medium is seldom written (5.1): a scan copies there what others are to be based on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Fill {
+    /// When it is read.
+    #[default]
+    Read,
+    /// When it is read again while it is remembered.
+    SecondRead,
+    Never,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Similarity {
     /// Signatures and heatmap (paper).
@@ -110,22 +130,29 @@ pub struct Options {
     pub virtual_blocks: u32,
     /// Segments of 64 bytes for deltas in RAM, at most.
     pub segments: u32,
+    /// Requests between two scans.
     pub scan_every: u64,
     pub scan_blocks: usize,
     /// Sub-signatures at equal positions (or, with super-features, one) that make blocks worth comparing.
     pub similar_positions: u32,
+    /// References that a scan tries for a block; the shortest delta wins. One with super-features.
+    pub tried: usize,
     /// Longest delta in bytes, at most [`DELTA_LIMIT`].
     pub delta_limit: usize,
     /// Log blocks' worth of changes that are not durable which make the element flush by itself.
     pub flush_blocks: u32,
     pub write_back_batch: usize,
+    /// Whether a write is answered when its data are in RAM, before they are encoded (paper, section 5.1). A group of
+    /// the log waits for what was answered.
+    pub answers_early: bool,
     pub too_big: TooBig,
     pub similarity: Similarity,
     pub compression: Compression,
     /// Whether each scan halves the heatmap, so that it forgets. The paper's never does.
     pub halve_heatmap: bool,
-    /// Whether a block that is read from the slow medium is copied to the fast one when it is read again, not at once.
-    pub lazy_fill: bool,
+    pub fill: Fill,
+    /// Data blocks in RAM, at most.
+    pub ram_blocks: u32,
     /// Whether the other deltas of a log block that is read come to RAM too (paper).
     pub unpack_all: bool,
     pub codec: Codec,
@@ -143,14 +170,17 @@ impl Options {
             scan_every: SCAN_EVERY,
             scan_blocks: SCAN_BLOCKS,
             similar_positions: SIMILAR_POSITIONS,
+            tried: TRIED,
             delta_limit: DELTA_LIMIT,
             flush_blocks: FLUSH_BLOCKS,
             write_back_batch: WRITE_BACK_BATCH,
+            answers_early: true,
             too_big: TooBig::default(),
             similarity: Similarity::default(),
             compression: Compression::default(),
             halve_heatmap: false,
-            lazy_fill: false,
+            fill: Fill::default(),
+            ram_blocks: 0,
             unpack_all: true,
             codec: Codec::default(),
         }
@@ -179,7 +209,7 @@ impl Options {
                 most - 1,
             ),
             ("segments", self.segments.into(), least_segments, most - 1),
-            ("accesses between scans", self.scan_every, 1, u64::MAX),
+            ("requests between scans", self.scan_every, 1, u64::MAX),
             ("blocks of a scan", self.scan_blocks as u64, 1, u64::MAX),
             (
                 "bytes of the longest delta",
@@ -188,6 +218,7 @@ impl Options {
                 longest,
             ),
             ("positions", self.similar_positions.into(), 1, positions),
+            ("tried references", self.tried as u64, 1, MOST_TRIED as u64),
             (
                 "log blocks between flushes",
                 self.flush_blocks.into(),

@@ -7,7 +7,7 @@ use crate::error::{ArrayError, ContentError};
 use crate::icash::blocks::{Class, Content, Form, Id};
 use crate::icash::content::{ZEROS, crc_of, in_log_block};
 use crate::icash::format::{Block, RecordKind};
-use crate::icash::parameters::{SPARE_SEGMENTS, SPARE_VIRTUAL_BLOCKS};
+use crate::icash::parameters::{Fill, SPARE_SEGMENTS, SPARE_VIRTUAL_BLOCKS};
 use crate::icash::place::{BlockEntry, BlockPlace, LogPlace};
 use crate::icash::segments::segments_of;
 use crate::icash::signature::Signature;
@@ -46,13 +46,17 @@ impl ICash {
     }
 
     fn read_hit(&mut self, block: u32, id: Id, page: &mut Page) -> Result<(), ArrayError> {
+        self.counters.ram_hits += u64::from(self.ram.get(block).is_some());
         let content = self.present_of(id);
         *page = content.map_err(|source| self.addresses.unreadable(block, source))?;
+        self.ram.put(block, page);
         self.count_hit(id);
         self.media.begin_background();
         self.know_signature(id, page);
         self.access(id);
-        self.fill(id, page);
+        if self.options.fill != Fill::Never {
+            self.fill(id, page);
+        }
         Ok(())
     }
 
@@ -119,8 +123,9 @@ impl ICash {
         let found = self.blocks.get_mut(id);
         (found.signature, found.sketch) = (Some(signature), sketch);
         self.set_content(id, content.unwrap_or(Content::Stored), crc_of(page));
+        self.ram.put(block, page);
         self.access(id);
-        if !self.options.lazy_fill {
+        if self.options.fill == Fill::Read {
             self.fill(id, page);
         }
     }
@@ -134,7 +139,7 @@ impl ICash {
         sketch: Option<&Sketch>,
     ) -> Option<Content> {
         let base = self.counterpart(block, signature, sketch)?;
-        let (form, bytes) = self.encode(page, Some(base))?;
+        let (form, bytes) = self.encode(page, &[base])?;
         let chain = self.segments.store(&bytes)?;
         self.counters.same_address += u64::from(form == Form::Delta(base));
         Some(Content::Held(form, chain))

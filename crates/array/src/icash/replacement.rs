@@ -48,11 +48,12 @@ impl ICash {
     /// What follows a request, in the background: a scan if it is time, and what the next request may need.
     pub(super) fn end_of_request(&mut self) {
         self.media.begin_background();
+        let is_same = std::mem::take(&mut self.is_same_request);
         if self.stopped.is_some() {
             return;
         }
-        self.accesses_since_scan += 1;
-        let scanned = match self.accesses_since_scan >= self.options.scan_every {
+        self.requests_since_scan += u64::from(!is_same);
+        let scanned = match self.requests_since_scan >= self.options.scan_every {
             true => self.scan(),
             false => Ok(()),
         };

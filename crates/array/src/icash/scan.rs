@@ -1,12 +1,15 @@
 //! The scan: which of the blocks accessed last become references, and which their associates.
 //!
-//! The paper says when a scan runs, what it looks at and that the most popular blocks become references. The rest
-//! is chosen here (spec 3): in the order of popularity, a block joins the reference it resembles most if the
-//! delta is short; else it becomes a reference if another block that comes later resembles it.
+//! The paper says when a scan runs, what it looks at, that the most popular blocks become references, and that who
+//! belongs to whom is reorganized at its end (section 4.2). The rest is chosen here: in the order of popularity, a
+//! block joins that of the references it resembles most from which its delta is shortest, if it is short; else it
+//! becomes a reference if another block that comes later resembles it. At the end an associate goes over to a new
+//! reference that it resembles more than its own, if its delta is shorter then.
 
 use std::collections::HashMap;
 
 use flashlore_content::{SimilarIndex, Sketch};
+use flashlore_delta::Page;
 
 use crate::error::ArrayError;
 use crate::icash::alike::Alike;
@@ -25,6 +28,14 @@ struct Candidate {
     signature: Signature,
     sketch: Option<Sketch>,
     popularity: u64,
+}
+
+struct Candidates {
+    references: References,
+    /// Most popular first.
+    independents: Vec<Candidate>,
+    /// The one accessed last first.
+    associates: Vec<Candidate>,
 }
 
 struct References {
@@ -46,27 +57,31 @@ impl References {
         }
     }
 
-    /// The one that a block resembles most; of equals the most popular.
-    fn best(&mut self, candidate: &Candidate) -> Option<u32> {
+    /// The `most` that a block resembles most, of those numbered `from` and above; of equals the most popular.
+    fn best(&mut self, candidate: &Candidate, from: usize, most: usize) -> Vec<u32> {
         if let Some(index) = &self.index {
-            return candidate
-                .sketch
-                .and_then(|sketch| index.find(&sketch, |_| true));
+            let best = candidate.sketch.and_then(|sketch| index.find(&sketch, |_| true));
+            return best.into_iter().collect();
         }
-        let best = self.signatures.best(&candidate.signature, 0);
-        best.map(|number| self.slots[number])
+        let best = self.signatures.best(&candidate.signature, from, most);
+        best.into_iter().map(|number| self.slots[number]).collect()
     }
 }
 
 impl ICash {
     pub(super) fn scan(&mut self) -> Result<(), ArrayError> {
-        self.accesses_since_scan = 0;
+        self.requests_since_scan = 0;
         self.counters.scans += 1;
         if self.options.similarity == Similarity::Nothing {
             return Ok(());
         }
         self.give_former_references_data_blocks()?;
-        let (mut references, independents) = self.candidates();
+        let Candidates {
+            mut references,
+            independents,
+            associates,
+        } = self.candidates();
+        let first_new = references.slots.len();
         let mut others = Others::of(
             &independents,
             self.uses_sketches(),
@@ -78,10 +93,8 @@ impl ICash {
                 continue;
             };
             others.pass(candidate);
-            let base = references.best(candidate);
-            if let Some(base) = base
-                && self.join(block, base)?
-            {
+            let bases = references.best(candidate, 0, self.options.tried);
+            if self.join(block, &bases)? {
                 continue;
             }
             if others.has_one_like(candidate, rank)
@@ -91,6 +104,7 @@ impl ICash {
                 chosen.push(slot);
             }
         }
+        self.relink(&mut references, first_new, &associates)?;
         let found = chosen
             .iter()
             .filter(|&&slot| self.pool.users(slot).is_base());
@@ -101,12 +115,13 @@ impl ICash {
         Ok(())
     }
 
-    /// The references and, most popular first, the independents among the virtual blocks at the head of the list.
-    fn candidates(&mut self) -> (References, Vec<Candidate>) {
+    /// The virtual blocks at the head of the list that a scan looks at.
+    fn candidates(&mut self) -> Candidates {
         self.learn_signatures();
         let mut found: Vec<(Candidate, bool)> = Vec::new();
+        let mut associates = Vec::new();
         for (id, v) in self.blocks.newest_first().take(self.options.scan_blocks) {
-            let (Some(signature), false) = (v.signature, self.base_of(id).is_some()) else {
+            let Some(signature) = v.signature else {
                 continue;
             };
             let candidate = Candidate {
@@ -116,7 +131,10 @@ impl ICash {
                 sketch: v.sketch,
                 popularity: self.heatmap.popularity(&signature.0),
             };
-            found.push((candidate, self.is_reference(id)));
+            match self.base_of(id) {
+                Some(_) => associates.push(candidate),
+                None => found.push((candidate, self.is_reference(id))),
+            }
         }
         // Stable: of equally popular blocks the one accessed later comes first.
         found.sort_by_key(|(candidate, _)| std::cmp::Reverse(candidate.popularity));
@@ -135,7 +153,11 @@ impl ICash {
                 _ => independents.push(candidate),
             }
         }
-        (references, independents)
+        Candidates {
+            references,
+            independents,
+            associates,
+        }
     }
 
     /// Reads the data blocks of virtual blocks at the head of the list whose signature is not known yet.
@@ -154,48 +176,121 @@ impl ICash {
         }
     }
 
-    /// Makes an independent an associate, if its delta from a data block is short enough, or lets it be
-    /// compressed, if that is shorter. Content that only the slow medium has is left alone.
-    fn join(&mut self, block: u32, base: u32) -> Result<bool, ArrayError> {
-        self.make_ready()?;
-        let Some(id) = self
-            .independent(block)
-            .filter(|&id| self.blocks.get(id).slot != Some(base))
-        else {
-            return Ok(false);
-        };
-        if self.blocks.get(id).content == Content::Stored || self.pool.users(base).holder.is_none()
-        {
+    /// Makes an independent an associate of one of these data blocks, if its delta is short enough, or lets it be
+    /// compressed, if that is shorter. Content that only the slow medium has, and not RAM, is left alone.
+    fn join(&mut self, block: u32, bases: &[u32]) -> Result<bool, ArrayError> {
+        if bases.is_empty() {
             return Ok(false);
         }
-        let Ok(page) = self.present_of(id) else {
+        self.make_ready()?;
+        let Some(id) = self.independent(block) else {
             return Ok(false);
         };
-        let Some((form, bytes)) = self.encode(&page, Some(base)) else {
+        if self.blocks.get(id).content == Content::Stored && self.ram.get(block).is_none() {
+            return Ok(false);
+        }
+        let own = self.blocks.get(id).slot;
+        let Some((page, form, bytes)) = self.shortest(id, bases, own) else {
             return Ok(false);
         };
-        let Some(chain) = self.segments.store(&bytes) else {
+        if !self.hold_encoded(id, &page, form, &bytes) {
             return Ok(false);
-        };
-        self.set_content(id, Content::Held(form, chain), crc_of(&page));
+        }
         let names_slot =
             self.blocks.get(id).slot.is_some() && self.place_of(id).own_slot().is_some();
         self.give_up_unused_slot(id);
         if names_slot || self.blocks.get(id).unrecorded > 0 {
             self.must_record(id);
         }
-        let holder = self
-            .base_of(id)
-            .and_then(|base| self.pool.users(base).holder);
-        if let Some(holder) = holder.filter(|&holder| !self.blocks.is_newer(holder, id)) {
-            self.blocks.touch(holder);
-        }
-        self.counters.scan_associates += u64::from(form == Form::Delta(base));
+        self.counters.scan_associates += u64::from(matches!(form, Form::Delta(_)));
         Ok(true)
     }
 
-    /// The data block of an independent, which others' deltas may be based on. Content that is in RAM gets
-    /// one.
+    /// Associates that resemble a new reference more than their own become its associates, where the delta is shorter
+    /// then.
+    fn relink(
+        &mut self,
+        references: &mut References,
+        first_new: usize,
+        associates: &[Candidate],
+    ) -> Result<(), ArrayError> {
+        for candidate in associates {
+            let bases = references.best(candidate, first_new, self.options.tried);
+            if let (Some(block), false) = (candidate.block, bases.is_empty()) {
+                self.relink_one(block, candidate, &bases)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn relink_one(
+        &mut self,
+        block: u32,
+        candidate: &Candidate,
+        bases: &[u32],
+    ) -> Result<(), ArrayError> {
+        self.make_ready()?;
+        let present = |element: &Self, id| match element.blocks.get(id).content {
+            Content::Held(_, chain) => chain.bytes(),
+            Content::Slot | Content::Stored => 0,
+        };
+        let Some((id, old)) = self
+            .blocks
+            .find(block)
+            .and_then(|id| Some((id, self.base_of(id)?)))
+        else {
+            return Ok(());
+        };
+        let resembles = |base| {
+            let holder = self.pool.users(base).holder;
+            let like = |id| self.likeness(id, &candidate.signature, candidate.sketch.as_ref());
+            holder.map_or(0, like)
+        };
+        let than = resembles(old);
+        let better = bases.iter().copied().filter(|&base| resembles(base) > than);
+        let better: Vec<u32> = better.collect();
+        if let Some((page, form @ Form::Delta(_), bytes)) = self.shortest(id, &better, Some(old))
+            && bytes.len() < present(self, id)
+            && self.hold_encoded(id, &page, form, &bytes)
+        {
+            self.must_record(id);
+            self.counters.relinked += 1;
+        }
+        Ok(())
+    }
+
+    /// The content of a virtual block with its shortest encoding from data blocks that somebody holds, but for one.
+    fn shortest(
+        &mut self,
+        id: Id,
+        bases: &[u32],
+        but: Option<u32>,
+    ) -> Option<(Page, Form, Vec<u8>)> {
+        let mut bases = bases.to_vec();
+        bases.retain(|&base| Some(base) != but && self.pool.users(base).holder.is_some());
+        if bases.is_empty() {
+            return None;
+        }
+        let page = self.present_of(id).ok()?;
+        let (form, bytes) = self.encode(&page, &bases)?;
+        Some((page, form, bytes))
+    }
+
+    /// Lets a virtual block hold the encoded content in RAM, if there is room, and its reference be ahead of it.
+    fn hold_encoded(&mut self, id: Id, page: &Page, form: Form, bytes: &[u8]) -> bool {
+        let Some(chain) = self.segments.store(bytes) else {
+            return false;
+        };
+        self.set_content(id, Content::Held(form, chain), crc_of(page));
+        let base = self.base_of(id);
+        let holder = base.and_then(|base| self.pool.users(base).holder);
+        if let Some(holder) = holder.filter(|&holder| !self.blocks.is_newer(holder, id)) {
+            self.blocks.touch(holder);
+        }
+        true
+    }
+
+    /// The data block of an independent, which others' deltas may be based on. Content that is in RAM gets one.
     fn become_base(&mut self, block: u32) -> Result<Option<u32>, ArrayError> {
         self.make_ready()?;
         let Some(id) = self.independent(block) else {
@@ -203,8 +298,8 @@ impl ICash {
         };
         match self.blocks.get(id).content {
             Content::Slot => Ok(self.blocks.get(id).slot),
-            Content::Stored => Ok(None),
-            Content::Held(..) => self.move_to_slot(id),
+            Content::Stored if self.ram.get(block).is_none() => Ok(None),
+            Content::Stored | Content::Held(..) => self.move_to_slot(id),
         }
     }
 

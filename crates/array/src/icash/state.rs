@@ -30,6 +30,7 @@ use crate::icash::log::Space;
 use crate::icash::parameters::{BLOCK_BYTES, Options};
 use crate::icash::place::{BlockEntry, BlockPlace};
 use crate::icash::pool::Pool;
+use crate::icash::ram::DataBlocks;
 use crate::icash::segments::Segments;
 use crate::icash::signature::Signature;
 use crate::icash::table::Table;
@@ -56,6 +57,7 @@ pub struct ICash {
     pub(super) blocks: VirtualBlocks,
     pub(super) segments: Segments,
     pub(super) heatmap: Heatmap,
+    pub(super) ram: DataBlocks,
     pub(super) trimmed: BTreeSet<u32>,
     pub(super) unrecorded: BTreeSet<u32>,
     /// With ordered write-back the blocks whose durable content is not at home.
@@ -71,7 +73,9 @@ pub struct ICash {
     pub(super) groups_begun: u64,
     pub(super) checkpoint: u64,
     pub(super) encoder: Encoder,
-    pub(super) accesses_since_scan: u64,
+    pub(super) requests_since_scan: u64,
+    /// Whether the next block belongs to the request of the one before.
+    pub(super) is_same_request: bool,
     pub(super) counters: Counters,
     pub(super) statistics: Statistics,
     /// Why nothing is changed any more.
@@ -121,6 +125,7 @@ impl ICash {
             segments: self.segments.heap_bytes(),
             virtual_blocks: self.blocks.heap_bytes(),
             heatmap: self.heatmap.heap_bytes(),
+            data_blocks: self.ram.heap_bytes(),
             table: self.table.heap_bytes(),
             pool: self.pool.heap_bytes(),
         }
@@ -303,6 +308,9 @@ impl ICash {
 
     /// Takes the address from a reference; what deltas are based on stays.
     pub(super) fn detach(&mut self, id: Id) {
+        if let Some(block) = self.blocks.get(id).block {
+            self.ram.remove(block);
+        }
         self.set_content(id, Content::Stored, 0);
         self.need_not_record(id);
         self.blocks.detach(id);
@@ -310,6 +318,9 @@ impl ICash {
 
     /// Ends a virtual block that is no reference and holds nothing that is not durable elsewhere.
     pub(super) fn drop_virtual(&mut self, id: Id) {
+        if let Some(block) = self.blocks.get(id).block {
+            self.ram.remove(block);
+        }
         self.set_content(id, Content::Stored, 0);
         self.give_up_slot(id);
         self.blocks.remove(id);
@@ -421,6 +432,10 @@ impl Element for ICash {
         self.commit()?;
         self.statistics.flushes += 1;
         Ok(())
+    }
+
+    fn continue_request(&mut self) {
+        self.is_same_request = true;
     }
 
     fn lay_in(&mut self, pages: &mut dyn Iterator<Item = (u64, Page)>) -> Result<(), ArrayError> {

@@ -27,16 +27,20 @@ impl ICash {
             Some(id) => self.count_hit(id),
             None => self.counters.misses += 1,
         }
+        if self.options.answers_early {
+            self.media.begin_background();
+        }
         let (signature, sketch) = self.signatures_of(page);
         let base = self.base_for(block, id, &signature, sketch.as_ref());
         let new = self.put(page, base)?;
         self.take_new(block, id, new, page, (signature, sketch));
+        self.ram.put(block, page);
         Ok(())
     }
 
     /// Gives a block content as a delta from a data block, or compressed, if that is short.
     pub(super) fn write_encoded(&mut self, block: u32, page: &Page, base: Option<u32>) -> bool {
-        let Some((form, bytes)) = self.encode(page, base) else {
+        let Some((form, bytes)) = self.encode(page, base.as_slice()) else {
             return false;
         };
         let Some(chain) = self.segments.store(&bytes) else {
@@ -57,6 +61,7 @@ impl ICash {
         page: &Page,
         (signature, sketch): (Signature, Option<Sketch>),
     ) {
+        self.ram.remove(block);
         let id = self.virtual_for(block, id, &new);
         match new {
             New::Slot(slot) => {
@@ -89,6 +94,7 @@ impl ICash {
             }
             None => {}
         }
+        debug_assert!(self.ram.get(block).is_none());
         self.set_trimmed(block, self.table.get(block).place != BlockPlace::Zero);
     }
 
@@ -162,7 +168,7 @@ impl ICash {
     /// Puts content where it belongs: a delta or compressed bytes into RAM, otherwise the block itself to the
     /// fast medium or, whole, into RAM for the log.
     fn put(&mut self, page: &Page, base: Option<u32>) -> Result<New, ArrayError> {
-        let encoded = self.encode(page, base);
+        let encoded = self.encode(page, base.as_slice());
         self.counters.too_big += u64::from(base.is_some() && encoded.is_none());
         let (form, bytes) = match encoded {
             Some(encoded) => encoded,
@@ -179,17 +185,19 @@ impl ICash {
         }
     }
 
-    /// The shortest encoding of content within the limit.
-    pub(super) fn encode(&mut self, page: &Page, base: Option<u32>) -> Option<(Form, Vec<u8>)> {
+    /// The shortest encoding of content within the limit, as a delta from one of these data blocks or compressed.
+    pub(super) fn encode(&mut self, page: &Page, bases: &[u32]) -> Option<(Form, Vec<u8>)> {
         let codec = self.options.codec;
         let mut limit = self.options.delta_limit;
         let mut best = None;
-        if let Some((base, frozen)) = base.and_then(|base| Some((base, self.read_slot(base).ok()?)))
-        {
+        for &base in bases {
+            let Ok(frozen) = self.read_slot(base) else {
+                continue;
+            };
             self.media.work(Work::Encode, BLOCK_BYTES);
             if let Some(bytes) = self.encoder.delta(codec, &frozen, page, limit) {
                 best = Some((Form::Delta(base), bytes.to_vec()));
-                limit = bytes.len() - 1;
+                limit = bytes.len().saturating_sub(1);
             }
         }
         if self.options.compression == Compression::IfShorter {

@@ -6,10 +6,11 @@
 //! A request has one chain or several side by side, and is answered when each of them has come to its answer.
 //!
 //! Invariants: no more requests wait for their answers than `depth`; no request begins while as many chains as
-//! `background` go on behind their answers; a step begins when the one before it in its chain has ended.
+//! `background` go on behind their answers; a step begins when the one before it in its chain has ended, one behind a
+//! barrier when all chains that began before have ended as well.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use super::steps::{Costs, TimedStep};
 use super::{Device, TimedError};
@@ -40,6 +41,8 @@ pub struct Ended {
 struct Chain {
     steps: Vec<TimedStep>,
     next: usize,
+    /// Its place in the order in which chains began.
+    place: u64,
     request: u32,
     is_answered: bool,
 }
@@ -74,6 +77,11 @@ pub struct Engine<F, S> {
     processor_busy: Time,
     completions: Vec<Completion>,
     ended: Vec<Ended>,
+    begun: u64,
+    /// Places of the chains that have not ended.
+    live: BTreeSet<u64>,
+    /// Chains at a barrier, by their places.
+    barred: BTreeMap<u64, u32>,
 }
 
 impl<F: Device, S: Device> Engine<F, S> {
@@ -100,6 +108,9 @@ impl<F: Device, S: Device> Engine<F, S> {
             processor_busy: 0,
             completions: Vec::new(),
             ended: Vec::new(),
+            begun: 0,
+            live: BTreeSet::new(),
+            barred: BTreeMap::new(),
         }
     }
 
@@ -175,6 +186,9 @@ impl<F: Device, S: Device> Engine<F, S> {
         chain.steps.clear();
         chain.steps.extend_from_slice(steps);
         (chain.next, chain.request, chain.is_answered) = (0, request, false);
+        chain.place = self.begun;
+        self.live.insert(self.begun);
+        self.begun += 1;
         self.play(number)
     }
 
@@ -228,10 +242,16 @@ impl<F: Device, S: Device> Engine<F, S> {
             chain.next += 1;
             match step {
                 None => {
-                    self.end(number);
-                    return Ok(());
+                    return self.end(number);
                 }
                 Some(TimedStep::Background) => self.answer(number),
+                Some(TimedStep::Barrier) => {
+                    let place = chain.place;
+                    if self.live.first() != Some(&place) {
+                        self.barred.insert(place, number);
+                        return Ok(());
+                    }
+                }
                 Some(TimedStep::Work(work)) => {
                     let cost = self.costs.of(work);
                     if cost > 0 {
@@ -285,9 +305,16 @@ impl<F: Device, S: Device> Engine<F, S> {
         self.free_requests.push(request);
     }
 
-    fn end(&mut self, number: u32) {
+    /// A chain has ended; one that waited for it and all before goes on.
+    fn end(&mut self, number: u32) -> Result<(), TimedError> {
         self.answer(number);
         self.background -= 1;
+        self.live.remove(&self.chains[number as usize].place);
         self.free.push(number);
+        let first = self.live.first();
+        match first.and_then(|place| self.barred.remove(place)) {
+            Some(barred) => self.play(barred),
+            None => Ok(()),
+        }
     }
 }

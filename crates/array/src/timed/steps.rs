@@ -13,6 +13,8 @@ pub enum TimedStep {
     Work(Work),
     /// The host has its answer; what follows goes on in the background.
     Background,
+    /// What follows waits for all chains that began before.
+    Barrier,
 }
 
 /// How long the processor works, in nanoseconds.
@@ -74,6 +76,10 @@ impl Observer for Listener {
 
     fn begin_background(&mut self) {
         self.steps().push(TimedStep::Background);
+    }
+
+    fn wait_for_answered(&mut self) {
+        self.steps().push(TimedStep::Barrier);
     }
 }
 

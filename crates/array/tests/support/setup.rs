@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flashlore_array::error::ArrayError;
 use flashlore_array::icash::{
-    Compression, ICash, Kept, Machine, Options, Shape, Similarity, TooBig, bytes_needed, create,
+    Fill, Compression, ICash, Kept, Machine, Options, Shape, Similarity, TooBig, bytes_needed, create,
     lba,
 };
 use flashlore_medium::{Medium, MemoryMedium};
@@ -46,7 +46,14 @@ impl Setup {
         options.write_back_batch = draw.between(1, 12) as usize;
         options.unpack_all = draw.chance(80);
         // From what was drawn already: named seeds keep their histories.
-        options.lazy_fill = options.scan_blocks.is_multiple_of(5);
+        options.fill = match options.scan_blocks % 5 {
+            0 => Fill::SecondRead,
+            1 => Fill::Never,
+            _ => Fill::Read,
+        };
+        options.ram_blocks = [0, 3, 9][options.scan_blocks % 3];
+        options.tried = 1 + options.scan_blocks % 4;
+        options.similar_positions = [4, 1][options.scan_blocks % 2];
         options.halve_heatmap = draw.chance(20);
         if draw.chance(30) {
             options.too_big = TooBig::Log;

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use flashlore_array::icash::{Compression, Options, Similarity, TooBig};
+use flashlore_array::icash::{Compression, Fill, Options, Similarity, TooBig};
 use flashlore_delta::Codec;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
@@ -45,9 +45,15 @@ struct StoredText {
     scan_every: u64,
     scan_blocks: usize,
     similar_positions: u32,
+    /// Arrays that were made before there was a choice tried one.
+    #[serde(default = "one")]
+    tried: usize,
     delta_limit: usize,
     flush_blocks: u32,
     write_back_batch: usize,
+    /// What a user notices of it is decided when the array is served.
+    #[serde(default = "yes")]
+    answers_early: bool,
     #[serde(with = "TooBigText")]
     too_big: TooBig,
     #[serde(with = "SimilarityText")]
@@ -55,10 +61,56 @@ struct StoredText {
     #[serde(with = "CompressionText")]
     compression: Compression,
     halve_heatmap: bool,
-    lazy_fill: bool,
+    /// Before there were three choices it was called otherwise, and either yes or no.
+    #[serde(alias = "lazy_fill", with = "fill_text")]
+    fill: Fill,
+    #[serde(default)]
+    ram_blocks: u32,
     unpack_all: bool,
     #[serde(with = "CodecText")]
     codec: Codec,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Fill", rename_all = "kebab-case")]
+enum FillText {
+    Read,
+    SecondRead,
+    Never,
+}
+
+/// A name, or whether it waits for the second read.
+mod fill_text {
+    use flashlore_array::icash::Fill;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::FillText;
+
+    pub fn serialize<S: Serializer>(fill: &Fill, to: S) -> Result<S::Ok, S::Error> {
+        FillText::serialize(fill, to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Fill, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Waits(bool),
+            Named(#[serde(with = "FillText")] Fill),
+        }
+        Ok(match Either::deserialize(from)? {
+            Either::Waits(true) => Fill::SecondRead,
+            Either::Waits(false) => Fill::Read,
+            Either::Named(fill) => fill,
+        })
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -187,7 +239,8 @@ mod tests {
             similarity: Similarity::SuperFeatures,
             compression: Compression::IfShorter,
             codec: Codec::Copy,
-            lazy_fill: true,
+            fill: Fill::SecondRead,
+            ram_blocks: 12,
             unpack_all: false,
             ..Options::new(500, 900)
         };

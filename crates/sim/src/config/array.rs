@@ -4,8 +4,8 @@
 //! for a data set.
 
 use flashlore_array::hdd::{Scheduler, drives};
-use flashlore_array::icash::parameters::{DELTA_LIMIT, write_back_batch};
-use flashlore_array::icash::{Compression, Options, Similarity, TooBig};
+use flashlore_array::icash::parameters::{DELTA_LIMIT, MOST_TRIED, write_back_batch};
+use flashlore_array::icash::{Compression, Fill, Options, Similarity, TooBig};
 use flashlore_array::timed::Costs;
 use flashlore_delta::Codec;
 use flashlore_units::{Count, Entries, Nanos, Share};
@@ -32,22 +32,28 @@ pub struct ArrayConfig {
     pub loaded: bool,
     /// RAM for deltas, as a share of the data set.
     pub delta_ram: Share,
+    /// RAM for data blocks, as a share of the data set.
+    pub data_ram: Share,
     /// Virtual blocks; unlimited = one for each block there is.
     pub virtual_blocks: Entries,
     /// The log of deltas, as a share of the data set.
     pub log: Share,
-    /// Accesses between two scans.
+    /// Requests between two scans.
     pub scan_every: Count,
     /// Virtual blocks a scan looks at.
     pub scan_blocks: Count,
     /// Equal sub-signatures that make two blocks worth comparing.
     pub positions: u32,
+    /// References that a scan tries for a block.
+    pub tried: u32,
     /// Longest delta, in bytes.
     pub delta_limit: Count,
     /// Blocks of the log that are written at once.
     pub flush_blocks: u32,
     /// Blocks that go home at once; 0 = by the number of data blocks.
     pub write_back: Count,
+    /// Whether a write is answered before it is encoded.
+    pub early_answer: bool,
     /// Where content goes that has no short delta.
     #[serde(with = "names::TooBig")]
     pub too_big: TooBig,
@@ -58,8 +64,9 @@ pub struct ArrayConfig {
     pub compression: bool,
     /// Whether each scan halves the heatmap.
     pub halve_heatmap: bool,
-    /// Whether a block that is read from disk is copied to the SSD when it is read again, not at once.
-    pub lazy_fill: bool,
+    /// When a block that only the disk has is copied to the SSD.
+    #[serde(with = "names::Fill")]
+    pub fill: Fill,
     /// Whether the other deltas of a log block that is read come to RAM.
     pub unpack_all: bool,
     /// Whether blocks go home in batches that are one state.
@@ -169,6 +176,7 @@ impl ArrayConfig {
             scan_every: self.scan_every.0,
             scan_blocks: self.scan_blocks.0 as usize,
             similar_positions: self.positions,
+            tried: self.tried as usize,
             delta_limit: self.delta_limit.0 as usize,
             flush_blocks: self.flush_blocks,
             write_back_batch: self.write_back_batch(slots),
@@ -179,7 +187,9 @@ impl ArrayConfig {
                 false => Compression::Never,
             },
             halve_heatmap: self.halve_heatmap,
-            lazy_fill: self.lazy_fill,
+            fill: self.fill,
+            ram_blocks: share_of(self.data_ram, data_set, 0),
+            answers_early: self.early_answer,
             unpack_all: self.unpack_all,
             codec: self.algorithm,
             ..Options::new(virtual_blocks, segments)
@@ -216,6 +226,7 @@ impl ArrayConfig {
             ("array.scan_every", self.scan_every.0, 1, u64::MAX),
             ("array.scan_blocks", self.scan_blocks.0, 1, whole),
             ("array.positions", self.positions.into(), 1, 8),
+            ("array.tried", self.tried.into(), 1, MOST_TRIED as u64),
             (
                 "array.delta_limit",
                 self.delta_limit.0,

@@ -75,6 +75,14 @@ pub(super) enum Codec {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(remote = "flashlore_array::icash::Fill", rename_all = "kebab-case")]
+pub(super) enum Fill {
+    Read,
+    SecondRead,
+    Never,
+}
+
+#[derive(Serialize, Deserialize)]
 #[serde(remote = "flashlore_array::icash::TooBig", rename_all = "kebab-case")]
 pub(super) enum TooBig {
     Fast,

@@ -29,7 +29,7 @@ mod replay;
 mod sampling;
 #[cfg(test)]
 mod seen;
-mod sender;
+pub(super) mod sender;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -113,11 +113,6 @@ pub enum RunError {
         /// Bytes of both media.
         bytes: u64,
     },
-    /// A host that pauses is not modelled with an array.
-    #[error(
-        "system {system} is an array, of which requests follow each other; expected host.think_time = 0"
-    )]
-    ThinkTime { system: String },
     /// A request of a run of an array fails.
     #[error("request {request}: {source}")]
     OfArray {

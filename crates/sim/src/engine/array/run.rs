@@ -12,7 +12,8 @@ use super::chains::Chains;
 use super::contents::{Contents, HeldContent};
 use super::report::{Base, report};
 use super::setup::{Setup, set_up};
-use crate::config::{Load, RunConfig, UNIT_BYTES};
+use crate::config::{RunConfig, UNIT_BYTES};
+use crate::engine::driver::sender::Sender;
 use crate::engine::error::RunError;
 use crate::engine::measure::Measured;
 use crate::engine::requests::{InFlight, SentBy};
@@ -47,12 +48,7 @@ pub fn check(config: &RunConfig, summary: &Summary, has_pages: bool) -> Result<(
             false => RunError::NoContent { system: system() },
         });
     }
-    match config.host.load() {
-        Load::Closed { think_time_ns, .. } if think_time_ns > 0 => {
-            Err(RunError::ThinkTime { system: system() })
-        }
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Simulates an array on a trace.
@@ -76,7 +72,8 @@ pub fn simulate(
         contents,
         setup,
         measured: Measured::new(options.measure),
-        load: config.host.load(),
+        sender: Sender::of_trace(config.host.load()),
+        measured_from: 0,
         in_flight: FxHashMap::default(),
         chains: Chains::default(),
         heard: Vec::new(),
@@ -153,7 +150,9 @@ struct Run<'a> {
     contents: Contents<'a>,
     setup: Setup<'a>,
     measured: Measured,
-    load: Load,
+    sender: Sender,
+    /// Nothing that is measured arrived before.
+    measured_from: Time,
     /// Requests that wait for their answers, by number.
     in_flight: FxHashMap<u64, InFlight>,
     chains: Chains,
@@ -177,6 +176,7 @@ impl Run<'_> {
         self.is_measuring = true;
         self.pages = Pages::default();
         self.latest = self.setup.engine.now();
+        self.measured_from = self.latest;
         self.setup.engine.devices_mut().0.ssd.begin_measuring();
         Ok(Base::of(&mut self.setup))
     }
@@ -199,6 +199,9 @@ impl Run<'_> {
                 let values = block.content(request);
                 for unit in 0..request.units {
                     self.chains.next_page();
+                    if unit > 0 {
+                        self.setup.made.element().continue_request();
+                    }
                     let is_first = unit == 0 && request.head_partial;
                     let is_last = unit + 1 == request.units && request.tail_partial;
                     let value = values.map(|values| values[unit as usize]);
@@ -211,9 +214,9 @@ impl Run<'_> {
                 }
             }
         }
-        let arrival = match self.load {
-            Load::Open { time_scale } => (request.time_ns as f64 * time_scale) as Time,
-            Load::Closed { .. } => self.setup.engine.wait_for_room()?,
+        let arrival = match self.sender.arrival(request.time_ns) {
+            Some(arrival) => arrival,
+            None => self.turn()?.max(self.measured_from),
         };
         let in_flight = InFlight {
             arrival,
@@ -237,6 +240,18 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// When the next request of a closed loop arrives. What is answered later gives later turns.
+    fn turn(&mut self) -> Result<Time, RunError> {
+        loop {
+            if let Some(at) = self.sender.turn() {
+                self.sender.take_turn();
+                return Ok(at);
+            }
+            self.setup.engine.wait_for_room()?;
+            self.take_answers();
+        }
+    }
+
     /// Asks the element for one page of a request.
     fn touch(
         &mut self,
@@ -258,6 +273,7 @@ impl Run<'_> {
             Op::Write => {
                 if is_partial {
                     self.setup.made.element().read(address, &mut page)?;
+                    self.setup.made.element().continue_request();
                     self.hear()?;
                 }
                 let held = value.map_or(HeldContent::Unknown, HeldContent::Value);
@@ -305,6 +321,7 @@ impl Run<'_> {
                 continue;
             };
             self.latest = self.latest.max(ended.at);
+            self.sender.respond(ended.tag, ended.at);
             (request.start, request.end) = (ended.began, ended.at);
             if request.measured {
                 self.measured.record(&request, 0);

@@ -23,7 +23,7 @@ pub struct Response {
 }
 
 /// Who sends requests.
-pub(super) enum Sender {
+pub(in crate::engine) enum Sender {
     /// A trace, at its stamps.
     Stamps { time_scale: f64 },
     /// A trace, so many at a time: when the next ones may arrive.
