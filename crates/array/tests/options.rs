@@ -7,7 +7,8 @@ use std::sync::Arc;
 use flashlore_array::Element;
 use flashlore_array::element::{Device, DeviceOperation, Observer, OperationKind, Traffic, Work};
 use flashlore_array::icash::{
-    Fill, Compression, ICash, Machine, Options, Shape, Similarity, TooBig, bytes_needed, create, lba,
+    Compression, Fill, ICash, Machine, Options, Shape, Similarity, TooBig, bytes_needed, create,
+    lba,
 };
 use flashlore_delta::Codec;
 use flashlore_medium::MemoryMedium;
@@ -144,6 +145,8 @@ fn super_features_find_what_moved() {
     let associates = |similarity| {
         let mut options = options();
         options.similarity = similarity;
+        // One or two positions agree by chance.
+        options.similar_positions = 4;
         let mut element = open(options);
         let shifted = |address: u64| {
             let mut content = page(1 << 16);

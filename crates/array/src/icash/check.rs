@@ -35,8 +35,14 @@ impl ICash {
     /// Data blocks in RAM are of blocks with virtual blocks.
     fn check_ram(&self) -> Result<(), String> {
         self.ram.check()?;
-        match self.ram.blocks().find(|&block| self.blocks.find(block).is_none()) {
-            Some(block) => Err(format!("RAM has the content of block {block}, which has no virtual block")),
+        match self
+            .ram
+            .blocks()
+            .find(|&block| self.blocks.find(block).is_none())
+        {
+            Some(block) => Err(format!(
+                "RAM has the content of block {block}, which has no virtual block"
+            )),
             None => Ok(()),
         }
     }

@@ -60,7 +60,9 @@ impl References {
     /// The `most` that a block resembles most, of those numbered `from` and above; of equals the most popular.
     fn best(&mut self, candidate: &Candidate, from: usize, most: usize) -> Vec<u32> {
         if let Some(index) = &self.index {
-            let best = candidate.sketch.and_then(|sketch| index.find(&sketch, |_| true));
+            let best = candidate
+                .sketch
+                .and_then(|sketch| index.find(&sketch, |_| true));
             return best.into_iter().collect();
         }
         let best = self.signatures.best(&candidate.signature, from, most);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use flashlore_array::error::ArrayError;
 use flashlore_array::icash::{
-    Fill, Compression, ICash, Kept, Machine, Options, Shape, Similarity, TooBig, bytes_needed, create,
-    lba,
+    Compression, Fill, ICash, Kept, Machine, Options, Shape, Similarity, TooBig, bytes_needed,
+    create, lba,
 };
 use flashlore_medium::{Medium, MemoryMedium};
 

@@ -2,6 +2,8 @@
 //!
 //! | file | what it holds |
 //! |---|---|
+//! | `answers.rs` | what a host waits for, and what a request is |
+//! | `ram.rs` | data blocks in RAM, and when the fast medium is written |
 //! | `accesses.rs` | what the heatmap counts, and the order of the LRU list |
 //! | `scans.rs` | which blocks become references and which their associates |
 //! | `counterparts.rs` | blocks with the same address in another machine |
@@ -9,7 +11,9 @@
 //! | `runs.rs` | packing in sequence, unpacking, trims |
 
 mod accesses;
+mod answers;
 mod counterparts;
+mod ram;
 mod replacements;
 mod runs;
 mod scans;

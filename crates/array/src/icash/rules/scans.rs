@@ -133,6 +133,70 @@ fn a_block_joins_the_reference_it_resembles_most() {
     assert_eq!(element.state_of(5), BlockState::AssociateOf(Some(3)));
 }
 
+/// Six positions in common with a reference of another family, four with one of its own: the delta decides.
+#[test]
+fn of_the_references_that_are_tried_the_shortest_delta_wins() {
+    let content = page(1, [1, 1, 1, 1, 2, 2, 9, 9]);
+    for (tried, expected) in [
+        (1, BlockState::Independent),
+        (2, BlockState::AssociateOf(Some(1))),
+    ] {
+        let mut element = two_references();
+        element.options.tried = tried;
+        element.write_page(5, content);
+        element.scan_now();
+        assert_eq!(element.state_of(5), expected);
+        element.holds(5, content);
+    }
+}
+
+/// A page of family 1 with so many bytes from another family, and this signature.
+fn changed(bytes: usize, signature: [u8; 8]) -> flashlore_delta::Page {
+    let (mut content, other) = (page(1, signature), page(9, signature));
+    let free = (0..4096).filter(|at| at % SUB_BLOCK_BYTES > 64);
+    for at in free.take(bytes) {
+        content[at] = other[at];
+    }
+    content
+}
+
+/// Block 0 is far from its reference and near to block 3, which is too far from the reference to join it.
+#[test]
+fn an_associate_goes_over_to_a_new_reference_that_is_nearer() {
+    let near = [1, 1, 1, 1, 2, 2, 2, 2];
+    let contents = [changed(1700, [1, 1, 1, 1, 1, 2, 2, 2]), changed(0, [1; 8])];
+    let mut element = element(options());
+    for _ in 0..3 {
+        element.write_page(0, contents[0]);
+        element.write_page(1, contents[1]);
+        element.write_page(2, contents[1]);
+    }
+    element.holds(1, contents[1]);
+    element.scan_now();
+    let BlockState::AssociateOf(Some(first @ (1 | 2))) = element.state_of(0) else {
+        panic!("{:?}", element.state_of(0));
+    };
+    let length = |element: &ICash| match element.blocks.get(element.id(0)).content {
+        Content::Held(_, chain) => chain.bytes(),
+        _ => 0,
+    };
+    let before = length(&element);
+    for block in [3, 4] {
+        element.write_page(block, changed(2600, near));
+    }
+    element.scan_now();
+    let now = element.state_of(0);
+    assert!(
+        matches!(now, BlockState::AssociateOf(Some(3 | 4))),
+        "{now:?} instead of block {first}"
+    );
+    assert!(length(&element) < before);
+    assert_eq!(element.counters().relinked, 1);
+    element.holds(0, contents[0]);
+    element.flush().unwrap();
+    element.verify().unwrap();
+}
+
 #[test]
 fn of_references_that_are_equally_like_it_a_block_joins_the_more_popular_one() {
     let mut element = two_references();
