@@ -106,7 +106,7 @@ fuzz:
 planted:
 	crates/volume/planted/run.sh
 	PLANTED_PATCHES=crates/ftl/planted \
-	PLANTED_TESTS="ftl/prefetch ftl/sealed_before_window ftl/map_of_deltas ftl/map_cache ftl/delta_vectors" \
+	PLANTED_TESTS="ftl/similar ftl/prefetch ftl/sealed_before_window ftl/map_of_deltas ftl/map_cache ftl/delta_vectors" \
 	crates/volume/planted/run.sh
 	PLANTED_PATCHES=crates/sim/planted PLANTED_TESTS=sim/lib crates/volume/planted/run.sh
 	PLANTED_PATCHES=crates/array/planted \

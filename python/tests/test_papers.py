@@ -396,7 +396,7 @@ def test_differences_stand_with_their_claims_and_what_shows_them(document: Any) 
     assert head == ["outside", "as defined", "experiment", "there", ""]
     assert rows == [
         ["C2 far", "2", "no warm-up", "1", "nearer"],
-        ["C2 far", "2", "C3/web", "0.5", "inside"],
+        ["C2 far", "2", "C3/web", "0.5000", "inside"],
         ["C2 far", "2", "one die", "3", "not nearer"],
     ]
     assert "Known: C5 is not understood. </strong>No experiment here shows the cause." in text

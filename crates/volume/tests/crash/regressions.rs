@@ -10,7 +10,7 @@ use flashlore_volume::{Encoding, HistoryIdentity, Policy};
 
 use crate::crash::history::{Op, Setup};
 use crate::crash::oracle::{Oracle, Told};
-use crate::crash::pages::PURGED;
+use crate::crash::pages::{FAMILIES, PURGED};
 use crate::crash::scenario::{Generation, Scenario};
 use crate::crash::search::every_cut;
 use crate::crash::session::{Session, Stop, Trouble};
@@ -1009,4 +1009,44 @@ fn a_superseded_version_may_stay_beside_three_packed_pages_in_ram() {
         ],
     };
     scenario.play().unwrap();
+}
+
+/// A base was a delta in the checkpoint and is whole since: what was encoded against it then, and flushed, has happened.
+#[test]
+fn a_base_is_whole_since_the_checkpoint() {
+    let setup = Setup {
+        similar: Some(1),
+        policy: Policy::Dedup,
+        history: history(300, 5, false),
+        encoding: Encoding {
+            deltas: true,
+            compression: false,
+        },
+        exported: 4,
+        blocks: 8,
+        pages_per_block: 4,
+        units_per_page: 1,
+        alignment: 4096,
+        index_entries: 1,
+        garbage: false,
+    };
+    let ops: Arc<[Op]> = Arc::new([
+        write_at(Lpn(0), FAMILIES + 1001, 1_000_002),
+        write_at(Lpn(2), FAMILIES + 1026, 997_512),
+        write_at(Lpn(2), FAMILIES + 1027, 997_513),
+        Op::SlowCheckpoint { during: 2 },
+        write_at(Lpn(0), FAMILIES + 1029, 997_016),
+        fua_at(Lpn(2), FAMILIES + 1030, 997_016),
+    ]);
+    for sync in 1..12 {
+        let failed = Generation {
+            trouble: Trouble::FailedSync(sync),
+            style: Style::Sectors { percent: 10 },
+            seed: 1_673_507_502,
+            ..Generation::calm(ops.clone())
+        };
+        let generations = vec![failed, Generation::calm(Arc::new([]))];
+        let setup = setup.clone();
+        Scenario { setup, generations }.play().unwrap();
+    }
 }
