@@ -145,8 +145,6 @@ fn super_features_find_what_moved() {
     let associates = |similarity| {
         let mut options = options();
         options.similarity = similarity;
-        // One or two positions agree by chance.
-        options.similar_positions = 4;
         let mut element = open(options);
         let shifted = |address: u64| {
             let mut content = page(1 << 16);

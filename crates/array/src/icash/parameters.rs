@@ -39,13 +39,12 @@ pub const SCAN_EVERY: u64 = 2000;
 /// Virtual blocks a scan looks at, from the head of the LRU list (paper).
 pub const SCAN_BLOCKS: usize = 4000;
 
-/// Sub-signatures at equal positions that make two blocks worth comparing. The paper compares all blocks with all
-/// references; those that share nothing are the last that it would choose (chosen here: one).
-pub const SIMILAR_POSITIONS: u32 = 1;
+/// Sub-signatures at equal positions that make two blocks worth comparing (chosen here: half of them; the paper prints
+/// no such limit).
+pub const SIMILAR_POSITIONS: u32 = 4;
 
-/// References whose delta is tried for a block, those that share the most first (chosen here, by measurement:
-/// docs/array-runs.md).
-pub const TRIED: usize = 2;
+/// References whose delta is tried for a block, those that share the most first (chosen here).
+pub const TRIED: usize = 1;
 
 /// Full log blocks of what is not durable yet that make the element flush by itself (paper: tunable; value chosen
 /// here: 256 KiB of log).
@@ -174,7 +173,7 @@ impl Options {
             delta_limit: DELTA_LIMIT,
             flush_blocks: FLUSH_BLOCKS,
             write_back_batch: WRITE_BACK_BATCH,
-            answers_early: true,
+            answers_early: false,
             too_big: TooBig::default(),
             similarity: Similarity::default(),
             compression: Compression::default(),

@@ -52,7 +52,7 @@ struct StoredText {
     flush_blocks: u32,
     write_back_batch: usize,
     /// What a user notices of it is decided when the array is served.
-    #[serde(default = "yes")]
+    #[serde(default)]
     answers_early: bool,
     #[serde(with = "TooBigText")]
     too_big: TooBig,
@@ -73,10 +73,6 @@ struct StoredText {
 
 fn one() -> usize {
     1
-}
-
-fn yes() -> bool {
-    true
 }
 
 #[derive(Serialize, Deserialize)]

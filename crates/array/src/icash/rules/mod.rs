@@ -37,7 +37,6 @@ const BLOCKS: u32 = 100;
 fn options() -> Options {
     Options {
         scan_every: u64::MAX,
-        similar_positions: 4,
         ..Options::new(250, 4000)
     }
 }
@@ -155,7 +154,7 @@ fn the_defaults_are_the_papers() {
         scan_every: 2000,
         scan_blocks: 4000,
         delta_limit: 2048,
-        similar_positions: 1,
+        similar_positions: 4,
         ..options.clone()
     };
     assert_eq!(options, expected);
