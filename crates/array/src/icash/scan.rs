@@ -13,6 +13,7 @@ use crate::icash::alike::Alike;
 use crate::icash::blocks::{Content, Form, Id};
 use crate::icash::content::crc_of;
 use crate::icash::parameters::Similarity;
+use crate::icash::place::DataBlock;
 use crate::icash::signature::Signature;
 use crate::icash::state::ICash;
 
@@ -21,40 +22,42 @@ use crate::icash::state::ICash;
 struct Candidate {
     /// The block; none for a reference without an address.
     block: Option<u32>,
-    slot: Option<u32>,
+    data: Option<DataBlock>,
     signature: Signature,
     sketch: Option<Sketch>,
     popularity: u64,
 }
 
 struct References {
-    /// The data block of each number in `signatures`.
-    slots: Vec<u32>,
+    /// The data block of each number in `signatures` and `index`.
+    data: Vec<DataBlock>,
     signatures: Alike,
     index: Option<SimilarIndex<u32>>,
 }
 
 impl References {
-    fn add(&mut self, candidate: &Candidate, slot: u32) {
+    fn add(&mut self, candidate: &Candidate, data: DataBlock) {
+        let number = self.data.len() as u32;
         match (&mut self.index, candidate.sketch) {
-            (Some(index), Some(sketch)) if !index.holds(slot) => index.insert(slot, sketch),
-            (Some(_), _) => {}
-            (None, _) => {
-                self.slots.push(slot);
-                self.signatures.push(candidate.signature);
-            }
+            (Some(index), Some(sketch)) => index.insert(number, sketch),
+            (Some(_), None) => return,
+            (None, _) => self.signatures.push(candidate.signature),
         }
+        self.data.push(data);
     }
 
     /// The one that a block resembles most; of equals the most popular.
-    fn best(&mut self, candidate: &Candidate) -> Option<u32> {
-        if let Some(index) = &self.index {
-            return candidate
-                .sketch
-                .and_then(|sketch| index.find(&sketch, |_| true));
-        }
-        let best = self.signatures.best(&candidate.signature, 0);
-        best.map(|number| self.slots[number])
+    fn best(&mut self, candidate: &Candidate) -> Option<DataBlock> {
+        let best = match &self.index {
+            Some(index) => {
+                let best = candidate
+                    .sketch
+                    .and_then(|sketch| index.find(&sketch, |_| true));
+                best.map(|number| number as usize)
+            }
+            None => self.signatures.best(&candidate.signature, 0),
+        };
+        best.map(|number| self.data[number])
     }
 }
 
@@ -85,15 +88,15 @@ impl ICash {
                 continue;
             }
             if others.has_one_like(candidate, rank)
-                && let Some(slot) = self.become_base(block)?
+                && let Some(data) = self.become_base(block)?
             {
-                references.add(candidate, slot);
-                chosen.push(slot);
+                references.add(candidate, data);
+                chosen.push(data);
             }
         }
         let found = chosen
             .iter()
-            .filter(|&&slot| self.pool.users(slot).is_base());
+            .filter(|&&data| self.pool.users(data).is_base());
         self.counters.scan_references += found.count() as u64;
         if self.options.halve_heatmap {
             self.heatmap.halve();
@@ -101,17 +104,19 @@ impl ICash {
         Ok(())
     }
 
-    /// The references and, most popular first, the independents among the virtual blocks at the head of the list.
+    /// The references and, most popular first, the independents among the virtual blocks at the head of the list. What
+    /// is frozen and not on the fast medium is left alone, as all content is that only the slow one has.
     fn candidates(&mut self) -> (References, Vec<Candidate>) {
         self.learn_signatures();
         let mut found: Vec<(Candidate, bool)> = Vec::new();
         for (id, v) in self.blocks.newest_first().take(self.options.scan_blocks) {
-            let (Some(signature), false) = (v.signature, self.base_of(id).is_some()) else {
+            let is_passed = self.base_of(id).is_some() || self.is_on_slow(v.data);
+            let (Some(signature), false) = (v.signature, is_passed) else {
                 continue;
             };
             let candidate = Candidate {
                 block: v.block,
-                slot: v.slot,
+                data: v.data,
                 signature,
                 sketch: v.sketch,
                 popularity: self.heatmap.popularity(&signature.0),
@@ -122,16 +127,16 @@ impl ICash {
         found.sort_by_key(|(candidate, _)| std::cmp::Reverse(candidate.popularity));
         let index = self
             .uses_sketches()
-            .then(|| SimilarIndex::new(self.pool.len()));
+            .then(|| SimilarIndex::new(self.pool.slots()));
         let mut references = References {
-            slots: Vec::new(),
+            data: Vec::new(),
             signatures: Alike::new(self.options.similar_positions),
             index,
         };
         let mut independents = Vec::new();
         for (candidate, is_reference) in found {
-            match candidate.slot {
-                Some(slot) if is_reference => references.add(&candidate, slot),
+            match candidate.data {
+                Some(data) if is_reference => references.add(&candidate, data),
                 _ => independents.push(candidate),
             }
         }
@@ -141,12 +146,12 @@ impl ICash {
     /// Reads the data blocks of virtual blocks at the head of the list whose signature is not known yet.
     fn learn_signatures(&mut self) {
         let head = self.blocks.newest_first().take(self.options.scan_blocks);
-        let unknown: Vec<(Id, u32)> = head
-            .filter(|(_, found)| found.signature.is_none())
-            .filter_map(|(id, found)| Some((id, found.slot?)))
+        let unknown: Vec<(Id, DataBlock)> = head
+            .filter(|(_, found)| found.signature.is_none() && !self.is_on_slow(found.data))
+            .filter_map(|(id, found)| Some((id, found.data?)))
             .collect();
-        for (id, slot) in unknown {
-            if let Ok(page) = self.read_slot(slot) {
+        for (id, data) in unknown {
+            if let Ok(page) = self.read_data(data) {
                 let (signature, sketch) = self.signatures_of(&page);
                 let found = self.blocks.get_mut(id);
                 (found.signature, found.sketch) = (Some(signature), sketch);
@@ -156,16 +161,18 @@ impl ICash {
 
     /// Makes an independent an associate, if its delta from a data block is short enough, or lets it be
     /// compressed, if that is shorter. Content that only the slow medium has is left alone.
-    fn join(&mut self, block: u32, base: u32) -> Result<bool, ArrayError> {
+    fn join(&mut self, block: u32, base: DataBlock) -> Result<bool, ArrayError> {
         self.make_ready()?;
         let Some(id) = self
             .independent(block)
-            .filter(|&id| self.blocks.get(id).slot != Some(base))
+            .filter(|&id| self.blocks.get(id).data != Some(base))
         else {
             return Ok(false);
         };
-        if self.blocks.get(id).content == Content::Stored || self.pool.users(base).holder.is_none()
-        {
+        let is_slow = self.blocks.get(id).content == Content::Stored
+            || self.is_on_slow(self.blocks.get(id).data)
+            || self.is_on_slow(Some(base));
+        if is_slow || self.pool.users(base).holder.is_none() {
             return Ok(false);
         }
         let Ok(page) = self.present_of(id) else {
@@ -179,8 +186,8 @@ impl ICash {
         };
         self.set_content(id, Content::Held(form, chain), crc_of(&page));
         let names_slot =
-            self.blocks.get(id).slot.is_some() && self.place_of(id).own_slot().is_some();
-        self.give_up_unused_slot(id);
+            self.blocks.get(id).data.is_some() && self.place_of(id).own_data().is_some();
+        self.give_up_unused_data(id);
         if names_slot || self.blocks.get(id).unrecorded > 0 {
             self.must_record(id);
         }
@@ -196,15 +203,18 @@ impl ICash {
 
     /// The data block of an independent, which others' deltas may be based on. Content that is in RAM gets
     /// one.
-    fn become_base(&mut self, block: u32) -> Result<Option<u32>, ArrayError> {
+    fn become_base(&mut self, block: u32) -> Result<Option<DataBlock>, ArrayError> {
         self.make_ready()?;
         let Some(id) = self.independent(block) else {
             return Ok(None);
         };
         match self.blocks.get(id).content {
-            Content::Slot => Ok(self.blocks.get(id).slot),
+            Content::Slot => {
+                let data = self.blocks.get(id).data;
+                Ok(data.filter(|&data| self.pool.is_resident(data)))
+            }
             Content::Stored => Ok(None),
-            Content::Held(..) => self.move_to_slot(id),
+            Content::Held(..) => self.move_to_data(id),
         }
     }
 
@@ -212,7 +222,7 @@ impl ICash {
     fn give_former_references_data_blocks(&mut self) -> Result<(), ArrayError> {
         let head = self.blocks.newest_first().take(self.options.scan_blocks);
         let former = head.filter(|(id, found)| {
-            let is_own = matches!(found.content, Content::Held(Form::Delta(base), _) if found.slot == Some(base));
+            let is_own = matches!(found.content, Content::Held(Form::Delta(base), _) if found.data == Some(base));
             is_own && !self.is_reference(*id)
         });
         let former: Vec<u32> = former.filter_map(|(_, found)| found.block).collect();
@@ -224,24 +234,24 @@ impl ICash {
                     Content::Held(Form::Delta(_), _)
                 )
             {
-                self.move_to_slot(id)?;
+                self.move_to_data(id)?;
             }
         }
         Ok(())
     }
 
     /// Moves content of an independent from RAM to a data block; none if it cannot be read or none is free.
-    fn move_to_slot(&mut self, id: Id) -> Result<Option<u32>, ArrayError> {
+    fn move_to_data(&mut self, id: Id) -> Result<Option<DataBlock>, ArrayError> {
         let Ok(page) = self.present_of(id) else {
             return Ok(None);
         };
-        let Some(slot) = self.write_slot(&page)? else {
+        let Some(data) = self.write_data(&page)? else {
             return Ok(None);
         };
-        let names_slot = self.place_of(id).own_slot().is_some();
+        let names_slot = self.place_of(id).own_data().is_some();
         self.set_content(id, Content::Stored, 0);
-        self.give_up_slot(id);
-        self.hold_slot(id, slot);
+        self.give_up_data(id);
+        self.hold_data(id, data);
         self.set_content(id, Content::Slot, crc_of(&page));
         let (signature, sketch) = self.signatures_of(&page);
         let found = self.blocks.get_mut(id);
@@ -249,7 +259,12 @@ impl ICash {
         if names_slot || self.blocks.get(id).unrecorded > 0 {
             self.must_record(id);
         }
-        Ok(Some(slot))
+        Ok(Some(data))
+    }
+
+    /// Whether a virtual block has a data block and it is not on the fast medium.
+    fn is_on_slow(&self, data: Option<DataBlock>) -> bool {
+        data.is_some_and(|data| !self.pool.is_resident(data))
     }
 
     /// The virtual block of a block, if it is independent.

@@ -47,6 +47,13 @@ impl Setup {
         options.unpack_all = draw.chance(80);
         // From what was drawn already: named seeds keep their histories.
         options.lazy_fill = options.scan_blocks.is_multiple_of(5);
+        // A few frozen places, so that they do not suffice, or as many as slots, or none.
+        let frozen_blocks = match options.scan_every % 4 {
+            0 => 0,
+            1 => slots,
+            _ => 1 + options.scan_every as u32 % 5,
+        };
+        options.virtual_blocks += frozen_blocks;
         options.halve_heatmap = draw.chance(20);
         if draw.chance(30) {
             options.too_big = TooBig::Log;
@@ -73,6 +80,7 @@ impl Setup {
                 + draw.below(6) as u32,
             segment_blocks,
             journal_blocks,
+            frozen_blocks,
         };
         Setup { shape, options }
     }
@@ -80,7 +88,7 @@ impl Setup {
     /// The same array, to be opened with other options; none if its log is too short for them.
     pub fn with_other_options(&self, draw: &mut Draw) -> Option<Setup> {
         let mut options = Setup::draw(draw).options;
-        options.virtual_blocks = self.shape.slots + draw.between(4, 40) as u32;
+        options.virtual_blocks = self.shape.data_blocks() as u32 + draw.between(4, 40) as u32;
         let shape = &self.shape;
         let least = options.least_log_segments(shape.segment_blocks, shape.journal_blocks);
         (least <= shape.log_segments).then(|| Setup {
