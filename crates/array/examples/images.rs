@@ -317,6 +317,7 @@ fn new_array(
         log_segments: options.least_log_segments(SEGMENT_BLOCKS, 0) + all.div_ceil(SEGMENT_BLOCKS),
         segment_blocks: SEGMENT_BLOCKS,
         journal_blocks: 0,
+        frozen_blocks: 0,
     };
     let (fast, slow) = icash::bytes_needed(&shape)?;
     let fast = Arc::new(MemoryMedium::new(fast as usize));

@@ -12,6 +12,8 @@ pub enum ContentError {
     Checksum { found: u32, expected: u32 },
     #[error("its delta does not decode: {0}")]
     Decode(#[from] DecodeError),
+    #[error("its data block {name} lies nowhere")]
+    NoData { name: u32 },
 }
 
 #[derive(Debug, thiserror::Error)]

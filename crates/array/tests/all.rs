@@ -14,3 +14,4 @@ mod model;
 mod options;
 mod sessions;
 mod timed;
+mod versions;

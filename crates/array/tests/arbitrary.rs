@@ -9,7 +9,7 @@ use support::Draw;
 
 /// One to four patches, often of few bytes, of extreme ones and of structures that say where the rest is.
 fn input(draw: &mut Draw) -> Vec<u8> {
-    let mut bytes = vec![draw.below(16) as u8];
+    let mut bytes = vec![draw.below(32) as u8];
     for _ in 0..draw.between(1, 4) {
         let limit = draw.pick(&[14, 64, 256]);
         let block = draw.below(limit);
@@ -50,6 +50,18 @@ fn a_root_with_the_last_number_there_is_counts_for_nothing() {
     assert!(!exercise(&input));
 }
 
+/// Both copies of the page of frozen places say that the first two hold the same data block.
+#[test]
+fn a_data_block_that_is_said_to_be_frozen_twice_is_refused() {
+    for array in 16..20 {
+        let mut input = vec![4 | array];
+        for (page, entry) in [(8, 32), (8, 48), (9, 32), (9, 48)] {
+            input.extend([page, entry, 0, 8, 7, 0, 0, 0, 99, 0, 0, 0]);
+        }
+        assert!(!exercise(&input), "array {array}");
+    }
+}
+
 #[test]
 fn the_seeds_of_the_fuzzer_are_refused_or_harmless() {
     let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/array");
@@ -64,7 +76,7 @@ fn the_seeds_of_the_fuzzer_are_refused_or_harmless() {
 
 #[test]
 fn every_array_can_be_opened_as_it_is() {
-    for number in 0..16 {
+    for number in 0..32 {
         assert!(exercise(&[number]));
     }
 }

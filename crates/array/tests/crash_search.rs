@@ -100,6 +100,8 @@ struct Tally {
     written_home: u64,
     references: u64,
     released: u64,
+    frozen: u64,
+    brought_back: u64,
     batches: u64,
     alone: u64,
 }
@@ -286,6 +288,8 @@ impl Search {
         tally.written_home += counters.written_home;
         tally.references += counters.scan_references;
         tally.released += counters.references_released;
+        tally.frozen += counters.references_frozen;
+        tally.brought_back += counters.brought_back;
         tally.batches += counters.batches;
     }
 }
@@ -374,6 +378,8 @@ fn no_crash_loses_what_was_flushed_or_mixes_states() {
         ("blocks written home", tally.written_home),
         ("references", tally.references),
         ("references released", tally.released),
+        ("references frozen", tally.frozen),
+        ("data blocks brought back", tally.brought_back),
         ("batches", tally.batches),
         ("slow media opened alone", tally.alone),
         ("openings cut", tally.openings_cut),

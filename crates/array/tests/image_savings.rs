@@ -49,6 +49,7 @@ fn array(slots: u32, similarity: Similarity, compression: Compression) -> ICash 
         log_segments: options.least_log_segments(64, 0) + 20,
         segment_blocks: 64,
         journal_blocks: 0,
+        frozen_blocks: 0,
     };
     let (fast, slow) = bytes_needed(&shape).unwrap();
     let fast = Arc::new(MemoryMedium::new(fast as usize));

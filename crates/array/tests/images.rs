@@ -16,7 +16,7 @@ fn setup(slots: u32, journal_blocks: u32) -> Setup {
     let mut setup = Setup::draw(&mut Draw::new(1));
     setup.options = flashlore_array::icash::Options::new(slots + 40, 2000);
     setup.options.flush_blocks = 4;
-    setup.shape.slots = slots;
+    (setup.shape.slots, setup.shape.frozen_blocks) = (slots, 0);
     setup.shape.journal_blocks = journal_blocks;
     let machine = |number, blocks| Machine { number, blocks };
     setup.shape.machines = vec![

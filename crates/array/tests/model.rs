@@ -176,6 +176,7 @@ fn the_signature_of_a_former_reference_goes_with_its_data_block() {
     let machine = |number| Machine { number, blocks: 20 };
     setup.shape.machines = vec![machine(0), machine(1)];
     (setup.shape.slots, setup.shape.journal_blocks) = (4, 0);
+    setup.shape.frozen_blocks = 0;
     setup.options = Options::new(40, 256);
     setup.options.scan_every = u64::MAX;
     let least = setup
@@ -214,6 +215,7 @@ fn the_room_that_is_reserved_is_enough_for_the_longest_groups() {
             blocks: 120,
         }];
         (setup.shape.slots, setup.shape.journal_blocks) = (20, 0);
+        setup.shape.frozen_blocks = 20;
         setup.shape.segment_blocks = segment_blocks;
         setup.options = Options::new(160, 6000);
         setup.options.too_big = TooBig::Log;
@@ -266,6 +268,10 @@ fn long_histories_reach_everything_many_times() {
     reached("replacement 1", |c| c.virtual_replaced);
     reached("replacement 2", |c| c.data_replaced);
     reached("reference released", |c| c.references_released);
+    reached("reference frozen", |c| c.references_frozen);
+    reached("frozen data block replaced", |c| c.frozen_replaced);
+    reached("frozen data block read", |c| c.frozen_reads);
+    reached("data block brought back", |c| c.brought_back);
     reached("replacement 3", |c| c.deltas_replaced);
     reached("written home", |c| c.written_home);
     reached("flush by itself", |c| c.own_flushes);
@@ -283,7 +289,7 @@ fn deltas_of_references_leave_ram_when_there_are_no_others() {
     let mut setup = Setup::draw(&mut draw);
     setup.shape.machines.truncate(1);
     setup.shape.machines[0].blocks = 12;
-    setup.shape.slots = 14;
+    (setup.shape.slots, setup.shape.frozen_blocks) = (14, 0);
     setup.options = Options::new(40, 128);
     setup.options.scan_every = 12;
     setup.options.flush_blocks = 1;

@@ -34,6 +34,7 @@ fn open(options: Options) -> ICash {
         log_segments: options.least_log_segments(32, 0) + 8,
         segment_blocks: 32,
         journal_blocks: 0,
+        frozen_blocks: 0,
     };
     let (fast, slow) = media(&shape);
     ICash::open(fast, slow, options).unwrap()
@@ -335,6 +336,7 @@ fn options_that_cannot_work_are_refused_with_what_would() {
             log_segments: good.least_log_segments(32, 0),
             segment_blocks: 32,
             journal_blocks: 0,
+            frozen_blocks: 0,
         };
         let (fast, slow) = media(&shape);
         let mut bad = good.clone();

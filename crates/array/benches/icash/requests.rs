@@ -60,6 +60,7 @@ pub fn array(blocks: u32, slots: u32, options: &Options) -> ICash {
         log_segments: options.least_log_segments(SEGMENT_BLOCKS, 0) + blocks / SEGMENT_BLOCKS,
         segment_blocks: SEGMENT_BLOCKS,
         journal_blocks: 0,
+        frozen_blocks: 0,
     };
     let (fast, slow) = bytes_needed(&shape).expect("a shape that can be");
     let fast = Arc::new(MemoryMedium::new(fast as usize));

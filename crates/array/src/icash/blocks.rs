@@ -2,7 +2,7 @@
 //!
 //! Invariants: a block has at most one virtual block; the LRU list holds each of them once; no more exist than the
 //! budget allows. What replacements look for is found without a walk over the whole list: every virtual block that is
-//! no reference is in `replaceable`; exactly those with a data block are in `with_slot`; every one with content in
+//! no reference is in `replaceable`; exactly those whose data block is on the fast medium are in `with_slot`; every one with content in
 //! RAM that is no reference is in `held`, and none without.
 
 use std::collections::HashMap;
@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use flashlore_content::Sketch;
 
 use crate::by_age::{ByAge, Verdict};
+use crate::icash::place::DataBlock;
 use crate::icash::segments::Chain;
 use crate::icash::signature::Signature;
 use crate::lru::Lru;
@@ -22,9 +23,9 @@ pub struct Id(u32);
 /// How the bytes of a chain give the content of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// They are the delta from what is in this data block. If that is the virtual block's own, the block is
-    /// a reference that was written, or was one.
-    Delta(u32),
+    /// They are the delta from this data block. If that is the virtual block's own, the block is a reference that was
+    /// written, or was one.
+    Delta(DataBlock),
     /// They are the content, compressed by itself.
     Alone,
     /// They are the content.
@@ -51,7 +52,7 @@ pub struct Virtual {
     /// Its super-features, where they are used; otherwise as the signature.
     pub sketch: Option<Sketch>,
     /// Its data block: its content, or what deltas are based on.
-    pub slot: Option<u32>,
+    pub data: Option<DataBlock>,
     pub content: Content,
     /// CRC-32 of the present content; 0 if that is stored or there is none.
     pub crc: u32,
@@ -78,7 +79,7 @@ pub struct VirtualBlocks {
 pub enum Class {
     /// Virtual blocks that are no references.
     Replaceable,
-    /// Those with a data block.
+    /// Those whose data block is on the fast medium.
     WithSlot,
     /// Those with content in RAM that are no references.
     Held,
@@ -128,7 +129,7 @@ impl VirtualBlocks {
             block,
             signature: None,
             sketch: None,
-            slot: None,
+            data: None,
             content: Content::Stored,
             crc: 0,
             unrecorded: 0,
@@ -145,13 +146,20 @@ impl VirtualBlocks {
         id
     }
 
-    /// Gives one a data block or takes it; answers the one it had.
-    pub fn set_slot(&mut self, id: Id, slot: Option<u32>) -> Option<u32> {
-        match slot {
-            Some(_) => self.with_slot.insert(id.0, self.order.stamp_of(id.0)),
-            None => self.with_slot.remove(id.0),
+    /// Gives one a data block or takes it; answers the one it had. [`VirtualBlocks::set_resident`] says where it is.
+    pub fn set_data(&mut self, id: Id, data: Option<DataBlock>) -> Option<DataBlock> {
+        if data.is_none() {
+            self.with_slot.remove(id.0);
         }
-        std::mem::replace(&mut self.get_mut(id).slot, slot)
+        std::mem::replace(&mut self.get_mut(id).data, data)
+    }
+
+    /// Notes whether the data block of one is on the fast medium.
+    pub fn set_resident(&mut self, id: Id, is_resident: bool) {
+        match is_resident {
+            true => self.with_slot.insert(id.0, self.order.stamp_of(id.0)),
+            false => self.with_slot.remove(id.0),
+        }
     }
 
     /// Gives one other content; answers what it had.
@@ -247,7 +255,11 @@ impl VirtualBlocks {
     }
 
     /// Recounts list, map and classes.
-    pub fn check(&self, is_reference: impl Fn(&Virtual) -> bool) -> Result<(), String> {
+    pub fn check(
+        &self,
+        is_reference: impl Fn(&Virtual) -> bool,
+        is_resident: impl Fn(DataBlock) -> bool,
+    ) -> Result<(), String> {
         self.order.check()?;
         for members in [&self.replaceable, &self.with_slot, &self.held] {
             members.check(|number| self.order.stamp_of(number))?;
@@ -256,7 +268,7 @@ impl VirtualBlocks {
             let may_go = !is_reference(found);
             let is_held = matches!(found.content, Content::Held(..));
             let holds = (!may_go || self.replaceable.holds(number))
-                && self.with_slot.holds(number) == found.slot.is_some()
+                && self.with_slot.holds(number) == found.data.is_some_and(&is_resident)
                 && (!may_go || !is_held || self.held.holds(number))
                 && (is_held || !self.held.holds(number));
             if !holds {

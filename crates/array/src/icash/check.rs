@@ -1,19 +1,30 @@
 //! Recounting every invariant.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::ArrayError;
-use crate::icash::blocks::{Content, Form};
+use crate::icash::blocks::{Content, Form, Id, Virtual};
 use crate::icash::format::block::RECORD_BYTES;
 use crate::icash::parameters::DELTA_LIMIT;
-use crate::icash::place::BlockPlace;
+use crate::icash::place::{BlockPlace, DataBlock};
 use crate::icash::signature::Signature;
 use crate::icash::state::ICash;
+
+/// The users of a data block, counted anew.
+#[derive(Debug, Default)]
+struct Counted {
+    holder: Option<Id>,
+    named_by: Option<u32>,
+    dependents: BTreeSet<u32>,
+    associates: BTreeSet<Id>,
+}
 
 impl ICash {
     /// Recounts the invariants of the state in RAM (spec 6, numbers 2 to 6 and 8).
     pub fn check(&self) -> Result<(), String> {
-        self.blocks.check(|found| self.pool.is_base(found.slot))?;
+        let is_reference = |found: &Virtual| self.pool.is_base(found.data);
+        self.blocks
+            .check(is_reference, |data| self.pool.is_resident(data))?;
         self.heatmap.check()?;
         let chains = self
             .blocks
@@ -27,7 +38,7 @@ impl ICash {
         self.check_ram()?;
         self.check_unrecorded()?;
         self.check_users()?;
-        self.pool.check()?;
+        self.pool.check(|place| self.table.frozen(place))?;
         self.check_away()?;
         self.check_log()
     }
@@ -50,12 +61,10 @@ impl ICash {
     /// Each virtual block by itself, and its reference.
     fn check_states(&self) -> Result<(), String> {
         for (id, v) in self.blocks.newest_first() {
-            if let Some(slot) = v.slot
-                && self.pool.users(slot).holder != Some(id)
+            if let Some(data) = v.data
+                && self.pool.users(data).holder != Some(id)
             {
-                return Err(format!(
-                    "data block {slot} is not held by its virtual block {v:?}"
-                ));
+                return Err(format!("{data:?} is not held by its virtual block {v:?}"));
             }
             let is_too_long = |form, bytes| form != Form::Whole && bytes > DELTA_LIMIT;
             if let Content::Held(form, chain) = v.content
@@ -66,7 +75,7 @@ impl ICash {
                     chain.bytes()
                 ));
             }
-            if v.content == Content::Slot && v.slot.is_none() {
+            if v.content == Content::Slot && v.data.is_none() {
                 return Err(format!(
                     "a virtual block has its content in no data block: {v:?}"
                 ));
@@ -87,7 +96,7 @@ impl ICash {
             let Some(base) = self.base_of(id) else {
                 continue;
             };
-            if v.slot.is_some() {
+            if v.data.is_some() {
                 return Err(format!("an associate has a data block: {v:?}"));
             }
             let Some(holder) = self.pool.users(base).holder else {
@@ -142,43 +151,48 @@ impl ICash {
 
     /// Who uses which data block.
     fn check_users(&self) -> Result<(), String> {
-        let slots = self.pool.len() as usize;
-        let mut named = vec![None; slots];
-        let mut dependents = vec![BTreeSet::new(); slots];
-        let mut associates = vec![BTreeSet::new(); slots];
-        let mut holders = vec![None; slots];
+        let mut all: BTreeMap<DataBlock, Counted> = BTreeMap::new();
         for block in 0..self.table.len() {
             let place = self.table.get(block).place;
-            if let Some(slot) = place.own_slot() {
-                named[slot as usize] = Some(block);
+            if let Some(data) = place.own_data() {
+                all.entry(data).or_default().named_by = Some(block);
             }
             if let BlockPlace::Delta { base, .. } = place {
-                dependents[base as usize].insert(block);
+                all.entry(base).or_default().dependents.insert(block);
             }
         }
         for (id, v) in self.blocks.newest_first() {
-            if let Some(slot) = v.slot {
-                holders[slot as usize] = Some(id);
+            if let Some(data) = v.data {
+                all.entry(data).or_default().holder = Some(id);
             }
             if let Some(base) = self.base_of(id) {
-                associates[base as usize].insert(id);
+                all.entry(base).or_default().associates.insert(id);
             }
         }
-        for slot in 0..slots {
-            let users = self.pool.users(slot as u32);
-            let holds = users.holder == holders[slot]
-                && users.named_by == named[slot]
-                && users.dependents == dependents[slot]
-                && users.associates == associates[slot];
+        let in_use: Vec<DataBlock> = all.keys().copied().collect();
+        if in_use != self.pool.in_use() {
+            return Err(format!(
+                "in use are {in_use:?}, counted are {:?}",
+                self.pool.in_use()
+            ));
+        }
+        for (data, counted) in all {
+            let users = self.pool.users(data);
+            let holds = users.holder == counted.holder
+                && users.named_by == counted.named_by
+                && users.dependents == counted.dependents
+                && users.associates == counted.associates;
             if !holds {
                 return Err(format!(
-                    "data block {slot} has the users {users:?}, expected {:?}, {:?}, {:?}, {:?}",
-                    holders[slot], named[slot], dependents[slot], associates[slot]
+                    "{data:?} has the users {users:?}, expected {counted:?}"
                 ));
             }
-            let waits = named[slot].is_some_and(|block: u32| self.unrecorded.contains(&block));
-            if users.holder.is_none() && (users.is_base() || named[slot].is_some() && !waits) {
-                return Err(format!("data block {slot} is held by nobody: {users:?}"));
+            let is_named = users.named_by.is_some();
+            let waits = users
+                .named_by
+                .is_some_and(|block| self.unrecorded.contains(&block));
+            if users.holder.is_none() && (users.is_base() || is_named && !waits) {
+                return Err(format!("{data:?} is held by nobody: {users:?}"));
             }
         }
         Ok(())
@@ -211,7 +225,7 @@ impl ICash {
     }
 
     /// Reads the durable content of every block that has nothing unrecorded, and compares it with its present
-    /// content; and compares the signatures of data blocks with what is in them.
+    /// content; reads what is frozen; and compares the signatures of data blocks with what is in them.
     ///
     /// # Errors
     /// The first block whose contents cannot be read or differ.
@@ -219,7 +233,26 @@ impl ICash {
         for block in 0..self.table.len() {
             self.verify_block(self.addresses.lba(block))?;
         }
+        self.verify_frozen()?;
         self.verify_signatures()
+    }
+
+    /// What lies in a frozen place is what was frozen, as long as somebody uses it.
+    fn verify_frozen(&mut self) -> Result<(), ArrayError> {
+        for data in self.pool.in_use() {
+            let Some(place) = self.pool.users(data).frozen() else {
+                continue;
+            };
+            let frozen = self.table.frozen(place);
+            let read = frozen.map(|frozen| self.read_frozen(place, frozen));
+            if let Some(Err(why)) = read {
+                return Err(ArrayError::Damaged(format!(
+                    "data block {} in frozen place {place} cannot be read: {why}",
+                    data.name()
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Reads the present content of a block, and its durable content if that should be the same, and compares them.
@@ -251,15 +284,16 @@ impl ICash {
     fn verify_signatures(&mut self) -> Result<(), ArrayError> {
         let known = self.blocks.newest_first();
         let known: Vec<_> = known
-            .filter_map(|(_, v)| Some((v.slot?, v.signature?)))
+            .filter_map(|(_, v)| Some((v.data?, v.signature?)))
             .collect();
-        for (slot, signature) in known {
-            let Ok(page) = self.read_slot(slot) else {
+        for (data, signature) in known {
+            let Ok(page) = self.read_data(data) else {
                 continue;
             };
             if Signature::of(&page) != signature {
                 return Err(ArrayError::Damaged(format!(
-                    "data block {slot} has the signature {:?}, its virtual block says {signature:?}",
+                    "data block {} has the signature {:?}, its virtual block says {signature:?}",
+                    data.name(),
                     Signature::of(&page)
                 )));
             }

@@ -171,7 +171,7 @@ impl ICash {
     /// not hold stays where it is.
     fn moved(&self, record: &Record<'_>, at: LogPlace, content: &[u8]) -> Option<Unpacked> {
         let block = self.addresses.block(record.lba).ok()?;
-        let place = place_of(record.kind, record.slot, at);
+        let place = place_of(record.kind, record.data, at)?;
         let entry = self.table.get(block);
         let counts =
             place.log().is_some() && entry.place == place && !self.unrecorded.contains(&block);
@@ -180,7 +180,7 @@ impl ICash {
             block,
             lba: record.lba,
             kind: record.kind,
-            slot: record.slot,
+            data: record.data,
             crc: entry.crc,
             payload: content.to_vec(),
         })

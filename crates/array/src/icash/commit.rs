@@ -13,7 +13,7 @@ use crate::icash::format::RecordKind;
 use crate::icash::format::block::group_of;
 use crate::icash::log::pack::Group;
 use crate::icash::log::{Packed, Unpacked, pack};
-use crate::icash::place::{BlockPlace, LogPlace};
+use crate::icash::place::{BlockPlace, DataBlock, Frozen, LogPlace};
 use crate::icash::state::ICash;
 
 /// What a group records besides what is unrecorded.
@@ -23,12 +23,21 @@ pub(super) struct Extra {
     pub homes: BTreeMap<u32, u32>,
     /// Records of blocks that are not unrecorded, to be moved to the head of the log.
     pub moved: Vec<Unpacked>,
+    /// What was written to frozen places, which are free.
+    pub frozen: Vec<(u32, Frozen)>,
 }
 
 impl Extra {
     pub fn homes(homes: BTreeMap<u32, u32>) -> Self {
         Extra {
             homes,
+            ..Extra::default()
+        }
+    }
+
+    pub fn frozen(frozen: Vec<(u32, Frozen)>) -> Self {
+        Extra {
+            frozen,
             ..Extra::default()
         }
     }
@@ -66,7 +75,8 @@ impl ICash {
         Ok(())
     }
 
-    /// The records of a group, in the order of their blocks: runs are packed in sequence.
+    /// The records of a group, in the order of their blocks: runs are packed in sequence. Those of frozen places come
+    /// first: the others may end what lies there.
     fn records(&self, extra: Extra) -> Vec<Unpacked> {
         let mut records = extra.moved;
         for &block in &self.unrecorded {
@@ -82,7 +92,8 @@ impl ICash {
             records.push(self.bare_record(block, RecordKind::Home, crc));
         }
         records.sort_by_key(|record| record.block);
-        records
+        let frozen = extra.frozen.iter().map(frozen_record);
+        frozen.chain(records).collect()
     }
 
     fn bare_record(&self, block: u32, kind: RecordKind, crc: u32) -> Unpacked {
@@ -90,7 +101,7 @@ impl ICash {
             block,
             lba: self.addresses.lba(block),
             kind,
-            slot: 0,
+            data: 0,
             crc,
             payload: Vec::new(),
         }
@@ -100,12 +111,12 @@ impl ICash {
     fn record_of(&self, block: u32, id: Id) -> Unpacked {
         let found = self.blocks.get(id);
         let mut record = self.bare_record(block, RecordKind::Slot, found.crc);
-        record.slot = found.slot.unwrap_or(0);
+        record.data = found.data.map_or(0, DataBlock::name);
         if let Content::Held(form, chain) = found.content {
             self.segments.read(chain, &mut record.payload);
-            (record.kind, record.slot) = match form {
-                Form::Delta(base) if found.slot == Some(base) => (RecordKind::Own, base),
-                Form::Delta(base) => (RecordKind::Delta, base),
+            (record.kind, record.data) = match form {
+                Form::Delta(base) if found.data == Some(base) => (RecordKind::Own, base.name()),
+                Form::Delta(base) => (RecordKind::Delta, base.name()),
                 Form::Alone => (RecordKind::Alone, 0),
                 Form::Whole => (RecordKind::Whole, 0),
             };
@@ -138,12 +149,17 @@ impl ICash {
 
     /// Takes over what a durable group says.
     fn apply(&mut self, records: &[Unpacked], packed: &Packed) {
+        // The names of data blocks that end may be given to others.
+        self.thawed = None;
         self.space.advance(packed.head, &packed.taken);
         self.counters.groups += 1;
         self.counters.records += records.len() as u64;
         self.counters.log_blocks += u64::from(packed.blocks);
         for (record, &at) in records.iter().zip(&packed.places) {
-            let place = place_of(record.kind, record.slot, at);
+            let Some(place) = place_of(record.kind, record.data, at) else {
+                self.take_frozen(record);
+                continue;
+            };
             self.counters.encoded_records += u64::from(place.at().is_some());
             self.set_place(record.block, place, record.crc);
             if let Some(id) = self.blocks.find(record.block) {
@@ -152,17 +168,40 @@ impl ICash {
             self.set_trimmed(record.block, false);
         }
     }
+
+    fn take_frozen(&mut self, record: &Unpacked) {
+        let place = record.block;
+        let data = DataBlock::named(record.data);
+        let before = self.table.frozen(place);
+        let crc = record.crc;
+        self.table.set_frozen(place, Frozen { data, crc });
+        self.pool.freeze(data, place, before);
+    }
 }
 
-/// The place that a record tells.
-pub(super) fn place_of(kind: RecordKind, slot: u32, at: LogPlace) -> BlockPlace {
-    match kind {
+/// The record of what is in a frozen place.
+fn frozen_record(&(place, frozen): &(u32, Frozen)) -> Unpacked {
+    Unpacked {
+        block: place,
+        lba: place.into(),
+        kind: RecordKind::Frozen,
+        data: frozen.data.name(),
+        crc: frozen.crc,
+        payload: Vec::new(),
+    }
+}
+
+/// The place of a block that a record tells, if it is of a block.
+pub(super) fn place_of(kind: RecordKind, data: u32, at: LogPlace) -> Option<BlockPlace> {
+    let data = DataBlock::named(data);
+    Some(match kind {
+        RecordKind::Frozen => return None,
         RecordKind::Zero => BlockPlace::Zero,
         RecordKind::Home => BlockPlace::Home,
-        RecordKind::Slot => BlockPlace::Slot(slot),
-        RecordKind::Own => BlockPlace::Own { slot, at },
-        RecordKind::Delta => BlockPlace::Delta { base: slot, at },
+        RecordKind::Slot => BlockPlace::Slot(data),
+        RecordKind::Own => BlockPlace::Own { data, at },
+        RecordKind::Delta => BlockPlace::Delta { base: data, at },
         RecordKind::Alone => BlockPlace::Alone(at),
         RecordKind::Whole => BlockPlace::Whole(at.block),
-    }
+    })
 }

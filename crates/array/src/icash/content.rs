@@ -5,9 +5,9 @@ use flashlore_delta::Page;
 use crate::element::{Device, Work};
 use crate::error::ContentError;
 use crate::icash::blocks::{Content, Form, Id};
-use crate::icash::format::Areas;
 use crate::icash::parameters::BLOCK_BYTES;
-use crate::icash::place::{BlockEntry, BlockPlace, LogPlace};
+use crate::icash::place::{BlockEntry, BlockPlace, DataBlock, Frozen, LogPlace};
+use crate::icash::pool::Slot;
 use crate::icash::state::ICash;
 
 /// What a block holds that was never written.
@@ -56,7 +56,7 @@ impl ICash {
     /// What a virtual block holds, in RAM or where it says that it is.
     fn copy_of(&mut self, id: Id) -> Result<Page, ContentError> {
         let found = self.blocks.get(id);
-        let (crc, slot, block) = (found.crc, found.slot, found.block);
+        let (crc, data, block) = (found.crc, found.data, found.block);
         if let Some(page) = block.and_then(|block| self.ram.get(block)) {
             return Ok(*page);
         }
@@ -66,8 +66,8 @@ impl ICash {
                 self.segments.read(chain, &mut bytes);
                 self.expand(form, &bytes, crc)
             }
-            Content::Slot => match slot {
-                Some(slot) => verified(self.read_slot(slot)?, crc),
+            Content::Slot => match data {
+                Some(data) => verified(self.read_data(data)?, crc),
                 None => Ok(ZEROS),
             },
             Content::Stored => match block {
@@ -81,12 +81,12 @@ impl ICash {
     pub(super) fn stored(&mut self, block: u32, entry: &BlockEntry) -> Result<Page, ContentError> {
         match entry.place {
             BlockPlace::Zero => Ok(ZEROS),
-            BlockPlace::Slot(slot) => verified(self.read_slot(slot)?, entry.crc),
+            BlockPlace::Slot(data) => verified(self.read_data(data)?, entry.crc),
             BlockPlace::Home => verified(self.read_slow(self.areas.home_of(block))?, entry.crc),
             BlockPlace::Whole(log) => {
                 verified(self.read_slow(self.areas.log_block(log))?, entry.crc)
             }
-            BlockPlace::Own { slot: base, at } | BlockPlace::Delta { base, at } => {
+            BlockPlace::Own { data: base, at } | BlockPlace::Delta { base, at } => {
                 let bytes = self.read_log(at)?;
                 self.expand(Form::Delta(base), &bytes, entry.crc)
             }
@@ -115,7 +115,7 @@ impl ICash {
                 self.media.work(Work::Decode, BLOCK_BYTES);
             }
             Form::Delta(base) => {
-                let base = self.read_slot(base)?;
+                let base = self.read_data(base)?;
                 flashlore_delta::decode(bytes, Some(&base), &mut page)?;
                 self.media.work(Work::Decode, BLOCK_BYTES);
             }
@@ -123,12 +123,38 @@ impl ICash {
         verified(page, crc)
     }
 
-    /// The bytes of a data block, whatever they are.
-    pub(super) fn read_slot(&mut self, slot: u32) -> Result<Page, ContentError> {
+    /// What a data block holds. If it is frozen it must be what was frozen, and is read there if it is not on the fast
+    /// medium or cannot be read; otherwise it may be anything, and what is made of it is verified.
+    pub(super) fn read_data(&mut self, data: DataBlock) -> Result<Page, ContentError> {
+        let users = self.pool.users(data);
+        let place = users.frozen();
+        let frozen = place.and_then(|place| Some((place, self.table.frozen(place)?)));
+        match (users.slot(), frozen) {
+            (Some(slot), None) => self.read_slot(slot),
+            (Some(slot), Some((place, frozen))) => {
+                let page = self.read_slot(slot);
+                let page = page.and_then(|page| verified(page, frozen.crc));
+                page.or_else(|_| self.read_frozen(place, frozen))
+            }
+            (None, Some((place, frozen))) => {
+                let page = self.read_frozen(place, frozen)?;
+                self.thawed = Some((data, page));
+                Ok(page)
+            }
+            (None, None) => Err(ContentError::NoData { name: data.name() }),
+        }
+    }
+
+    fn read_slot(&mut self, slot: Slot) -> Result<Page, ContentError> {
         let mut page = ZEROS;
-        self.media
-            .read(Device::Fast, Areas::slot(slot), &mut page)?;
+        self.media.read(Device::Fast, slot.offset(), &mut page)?;
         Ok(page)
+    }
+
+    /// What lies in a frozen place, if it is what should.
+    pub(super) fn read_frozen(&mut self, place: u32, frozen: Frozen) -> Result<Page, ContentError> {
+        self.counters.frozen_reads += 1;
+        verified(self.read_slow(self.areas.frozen_place(place))?, frozen.crc)
     }
 
     pub(super) fn read_slow(&mut self, offset: u64) -> Result<Page, ContentError> {

@@ -49,6 +49,14 @@ counts! {
         pub data_replaced: u64,
         /// References whose associates were all written home so that their data block could be replaced.
         pub references_released: u64,
+        /// References whose data block was written to a frozen place.
+        pub references_frozen: u64,
+        /// Data blocks that left the fast medium because they are frozen; nothing was written.
+        pub frozen_replaced: u64,
+        /// Frozen data blocks that were read on the slow medium.
+        pub frozen_reads: u64,
+        /// Frozen data blocks copied to the fast medium because they were read.
+        pub brought_back: u64,
         /// Deltas replaced with their virtual block (replacement 3).
         pub deltas_replaced: u64,
         /// Deltas of references that left RAM because there was no other.
@@ -81,6 +89,8 @@ pub struct States {
     pub references: u64,
     /// Of these, those without an address.
     pub detached: u64,
+    /// Of the references those whose data block is on the slow medium alone.
+    pub frozen: u64,
     pub associates: u64,
     /// All others.
     pub independents: u64,
@@ -105,8 +115,10 @@ pub struct Memory {
 pub struct Status {
     /// Blocks whose present content no group records yet.
     pub unrecorded: u64,
-    /// Data blocks that hold nothing.
+    /// Places for data blocks on the fast medium that hold nothing.
     pub free_slots: u32,
+    /// Frozen places that hold nothing in use.
+    pub free_frozen: u32,
     /// Segments of the log that can be written.
     pub free_log_segments: u32,
     /// Blocks that are not at home; counted with ordered write-back alone.

@@ -17,7 +17,7 @@ use crate::error::ArrayError;
 use crate::icash::blocks::Class;
 use crate::icash::content::ZEROS;
 use crate::icash::parameters::{SPARE_SLOTS, Similarity};
-use crate::icash::place::BlockPlace;
+use crate::icash::place::{BlockPlace, DataBlock};
 use crate::icash::state::ICash;
 
 /// Blocks that go home at once.
@@ -226,10 +226,10 @@ impl ICash {
     }
 
     /// The data block that a cached block is in or is a delta from.
-    pub(super) fn native_base(&self, counterpart: u32) -> Option<u32> {
+    pub(super) fn native_base(&self, counterpart: u32) -> Option<DataBlock> {
         let id = self.blocks.find(counterpart)?;
-        let slot = self.base_of(id).or(self.blocks.get(id).slot);
-        slot.filter(|&slot| self.pool.users(slot).holder.is_some())
+        let data = self.base_of(id).or(self.blocks.get(id).data);
+        data.filter(|&data| self.pool.users(data).holder.is_some())
     }
 
     fn may_load(&mut self) -> bool {

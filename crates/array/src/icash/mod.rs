@@ -10,7 +10,7 @@
 //! | `segments.rs` | RAM for deltas |
 //! | `blocks.rs` | virtual blocks in the order of their last access |
 //! | `ram.rs` | data blocks in RAM |
-//! | `pool.rs` | data blocks on the fast medium, and who uses them |
+//! | `pool.rs` | data blocks, where they lie and who uses them |
 //! | `place.rs`, `table.rs` | where the durable content of each block is |
 //! | `state.rs` | the element and the changes of its state that all others are made of |
 //! | `content.rs` | contents read from wherever they are |
@@ -18,6 +18,7 @@
 //! | `alike.rs` | signatures searched for those that share the most |
 //! | `scan.rs` | which blocks become references and associates |
 //! | `replacement.rs` | the three replacements |
+//! | `frozen.rs` | references leave the fast medium and come back |
 //! | `write_back.rs` | blocks go home |
 //! | `image.rs` | the image of a new virtual machine, as deltas from another's |
 //! | `stored.rs` | how the durable content of a machine is stored |
@@ -56,6 +57,7 @@ mod checkpoint;
 mod clean;
 mod commit;
 mod content;
+mod frozen;
 mod log;
 mod ordered;
 mod pool;

@@ -1,6 +1,6 @@
 //! Making an array, and opening one: the newest root, the table it names, the groups of the log behind it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use flashlore_delta::Encoder;
@@ -22,7 +22,7 @@ use crate::icash::heatmap::Heatmap;
 use crate::icash::log::Space;
 use crate::icash::log::replay::{FoundGroup, LogShape};
 use crate::icash::parameters::{BLOCK_BYTES, Options, SIGNATURE_VALUES, SUB_BLOCKS};
-use crate::icash::place::{BlockEntry, BlockPlace};
+use crate::icash::place::{BlockEntry, BlockPlace, DataBlock, Frozen};
 use crate::icash::pool::Pool;
 use crate::icash::ram::DataBlocks;
 use crate::icash::segments::Segments;
@@ -175,7 +175,7 @@ pub(super) fn recover(media: &mut Media) -> Result<Recovered, ArrayError> {
     }
     let tag = bytes::get_u64(&superblock.id, 0);
     let root = newest_root(media, &areas, tag)?;
-    let table = load_table(media, &areas, tag, &root, superblock.shape.blocks())?;
+    let table = load_table(media, &areas, tag, &root, &superblock.shape)?;
     let mut recovered = Recovered {
         addresses: Addresses::new(&superblock.shape.machines),
         group: root.group,
@@ -215,9 +215,9 @@ fn load_table(
     areas: &Areas,
     tag: u64,
     root: &Root,
-    blocks: u64,
+    shape: &Shape,
 ) -> Result<Table, ArrayError> {
-    let mut table = Table::new(blocks, root.copies.clone());
+    let mut table = Table::new(shape.blocks(), shape.frozen_blocks, root.copies.clone());
     for (page, &copy) in root
         .copies
         .iter()
@@ -277,11 +277,26 @@ impl Recovered {
     }
 
     fn take(&mut self, group: &FoundGroup) -> Result<(), ArrayError> {
+        let damaged = |what: String| {
+            ArrayError::Damaged(format!("group {:#x} of the log: {what}", group.group))
+        };
         for record in &group.records {
-            let block = self.addresses.block(record.lba).map_err(|error| {
-                ArrayError::Damaged(format!("group {:#x} of the log: {error}", group.group))
-            })?;
-            let place = place_of(record.kind, record.slot, record.at);
+            let Some(place) = place_of(record.kind, record.data, record.at) else {
+                let place = u32::try_from(record.lba).unwrap_or(u32::MAX);
+                if place >= self.table.frozen_places() {
+                    let places = self.table.frozen_places();
+                    return Err(damaged(format!(
+                        "frozen place {} does not exist, there are {places}",
+                        record.lba
+                    )));
+                }
+                let data = DataBlock::named(record.data);
+                let crc = record.crc;
+                self.table.set_frozen(place, Frozen { data, crc });
+                continue;
+            };
+            let block = self.addresses.block(record.lba);
+            let block = block.map_err(|error| damaged(error.to_string()))?;
             let has_home = self.table.get(block).has_home || place == BlockPlace::Home;
             let entry = BlockEntry {
                 place,
@@ -295,12 +310,30 @@ impl Recovered {
         Ok(())
     }
 
+    /// The data blocks that are said to be frozen, each in one place.
+    fn frozen(&self) -> Result<HashSet<DataBlock>, ArrayError> {
+        let mut all = HashSet::new();
+        for place in 0..self.table.frozen_places() {
+            let Some(Frozen { data, .. }) = self.table.frozen(place) else {
+                continue;
+            };
+            if !all.insert(data) {
+                return Err(ArrayError::Damaged(format!(
+                    "frozen place {place} holds data block {}, as another one does",
+                    data.name()
+                )));
+            }
+        }
+        Ok(all)
+    }
+
     /// Refuses places that cannot be, whatever wrote them.
     fn check_places(&self) -> Result<(), ArrayError> {
         let shape = &self.superblock.shape;
         let log_blocks = shape.log_segments * shape.segment_blocks;
         // How many data blocks there are is not proved yet by the size of a medium.
-        let mut owned = HashSet::new();
+        let (mut owned, mut in_slots) = (HashSet::new(), HashMap::new());
+        let frozen = self.frozen()?;
         for block in 0..self.table.len() {
             let place = self.table.get(block).place;
             let damaged = |what: String| {
@@ -308,21 +341,32 @@ impl Recovered {
                     "the place of block {block} {what}"
                 )))
             };
-            if let Some(slot) = place.slot().filter(|&slot| slot >= shape.slots) {
-                return damaged(format!(
-                    "names data block {slot}, there are {}",
-                    shape.slots
-                ));
+            if let Some(data) = place.data().filter(|data| !frozen.contains(data)) {
+                let name = data.name();
+                if shape.frozen_blocks == 0 && name >= shape.slots {
+                    return damaged(format!(
+                        "names data block {name}, there are {}",
+                        shape.slots
+                    ));
+                }
+                let other = in_slots.insert(data.first_slot(shape.slots), data);
+                if let Some(other) = other.filter(|&other| other != data) {
+                    let other = other.name();
+                    return damaged(format!(
+                        "names data block {name}, and {other} is in its slot"
+                    ));
+                }
             }
             if let Some((log, _)) = place.log().filter(|&(log, _)| log >= log_blocks) {
                 return damaged(format!(
                     "names block {log} of the log, there are {log_blocks}"
                 ));
             }
-            if let Some(slot) = place.own_slot()
-                && !owned.insert(slot)
+            if let Some(data) = place.own_data()
+                && !owned.insert(data)
             {
-                return damaged(format!("names data block {slot}, which another's does too"));
+                let name = data.name();
+                return damaged(format!("names data block {name}, which another's does too"));
             }
             if let Some((log, _)) = place.log()
                 && log / shape.segment_blocks == self.head.next
@@ -363,7 +407,7 @@ impl ICash {
             )));
         }
         on_fast.session.demand(recovered.root.session)?;
-        options.validate(shape.slots)?;
+        options.validate(shape.data_blocks())?;
         clean::validate(&shape, &options)?;
         let epoch = recovered.root.epoch.saturating_add(1);
         if epoch >= MOST_EPOCHS {
@@ -401,7 +445,7 @@ impl ICash {
             addresses: recovered.addresses,
             table: recovered.table,
             space: Space::new(shape.log_segments, shape.segment_blocks, recovered.head),
-            pool: Pool::new(shape.slots),
+            pool: Pool::new(shape.slots, shape.frozen_blocks),
             blocks: VirtualBlocks::new(options.virtual_blocks),
             segments: Segments::new(options.segments),
             heatmap: Heatmap::new(SUB_BLOCKS, SIGNATURE_VALUES),
@@ -416,6 +460,7 @@ impl ICash {
             groups_begun: 0,
             checkpoint: recovered.root.checkpoint,
             encoder: Encoder::new(),
+            thawed: None,
             requests_since_scan: 0,
             is_same_request: false,
             counters: Counters::default(),
@@ -433,14 +478,11 @@ impl ICash {
             self.use_place(block, &place);
             self.note_away(block);
         }
-        for slot in 0..self.pool.len() {
-            let users = self.pool.users(slot);
-            let block = users.named_by;
-            if block.is_none() && !users.is_base() {
-                continue;
-            }
+        self.pool.lay_out(|place| self.table.frozen(place));
+        for data in self.pool.in_use() {
+            let block = self.pool.users(data).named_by;
             let id = self.blocks.insert(block);
-            self.hold_slot(id, slot);
+            self.hold_data(id, data);
             if let Some(block) = block
                 && let BlockEntry {
                     place: BlockPlace::Slot(_),
@@ -451,6 +493,5 @@ impl ICash {
                 self.set_content(id, crate::icash::blocks::Content::Slot, crc);
             }
         }
-        self.pool.collect_free();
     }
 }

@@ -62,6 +62,11 @@ pub fn write_back_batch(slots: u32) -> usize {
     (slots as usize / 16).clamp(WRITE_BACK_BATCH, LONGEST_BATCH)
 }
 
+/// Frozen places for so many slots: as many (chosen here). docs/array.md says why.
+pub fn frozen_blocks(slots: u32) -> u32 {
+    slots.min((u32::MAX - 1).saturating_sub(slots))
+}
+
 /// Blocks next to each other that are written at once when they go home, at most (chosen here: 1 MiB).
 pub const LONGEST_RUN: usize = 256;
 
@@ -125,7 +130,7 @@ pub enum Compression {
 /// How an element behaves while it is open. Nothing of it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Virtual blocks, at most. More than the data blocks by [`Options::LEAST_MORE_VIRTUAL`] at least.
+    /// Virtual blocks, at most. More than the data blocks, frozen ones too, by [`Options::LEAST_MORE_VIRTUAL`] at least.
     pub virtual_blocks: u32,
     /// Segments of 64 bytes for deltas in RAM, at most.
     pub segments: u32,
@@ -194,9 +199,9 @@ impl Options {
         }
     }
 
-    /// Refuses what cannot work on an element of so many data blocks.
-    pub fn validate(&self, slots: u32) -> Result<(), ArrayError> {
-        let least_virtual = u64::from(slots) + u64::from(Self::LEAST_MORE_VIRTUAL);
+    /// Refuses what cannot work on an element of so many data blocks, frozen ones too.
+    pub fn validate(&self, data_blocks: u64) -> Result<(), ArrayError> {
+        let least_virtual = data_blocks + u64::from(Self::LEAST_MORE_VIRTUAL);
         let least_segments = 2 * u64::from(SPARE_SEGMENTS);
         let (longest, positions) = (DELTA_LIMIT as u64, SUB_BLOCKS as u64);
         let most = u64::from(u32::MAX);
@@ -234,7 +239,7 @@ impl Options {
         for (what, found, least, most) in rules {
             if !(least..=most).contains(&found) {
                 return Err(ArrayError::Shape(format!(
-                    "{found} {what} cannot work with {slots} data blocks, expected {least} to {most}"
+                    "{found} {what} cannot work with {data_blocks} data blocks, expected {least} to {most}"
                 )));
             }
         }

@@ -1,6 +1,7 @@
 //! Where the durable content of a block is: one entry of 16 bytes a block.
 //!
-//! An entry has the CRC-32 of the content, so that rot is an error and never other data.
+//! An entry has the CRC-32 of the content, so that rot is an error and never other data. Entries of the same form say
+//! what is in the frozen places of the slow medium.
 
 pub const ENTRY_BYTES: usize = 16;
 
@@ -14,6 +15,36 @@ pub struct LogPlace {
     pub bytes: u16,
 }
 
+/// The name of a data block: 4 KiB that are the content of a block or the base of deltas. It is not where they are:
+/// they lie in a slot of the fast medium, in a frozen place of the slow one, or in both. One that was never frozen
+/// lies in its first slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DataBlock(u32);
+
+impl DataBlock {
+    /// The one that an entry or a record names.
+    pub fn named(name: u32) -> Self {
+        DataBlock(name)
+    }
+
+    pub fn name(self) -> u32 {
+        self.0
+    }
+
+    /// The number of the slot, of so many, in which it was written first.
+    pub fn first_slot(self, slots: u32) -> u32 {
+        self.0 % slots
+    }
+}
+
+/// What is in a frozen place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frozen {
+    pub data: DataBlock,
+    /// CRC-32 of it.
+    pub crc: u32,
+}
+
 /// Where the content of a block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockPlace {
@@ -21,14 +52,14 @@ pub enum BlockPlace {
     Zero,
     /// At its native place on the slow medium.
     Home,
-    /// In a data block on the fast medium.
-    Slot(u32),
+    /// In a data block.
+    Slot(DataBlock),
     /// A delta from the data block that was the block's own content when it became a reference.
-    Own { slot: u32, at: LogPlace },
+    Own { data: DataBlock, at: LogPlace },
     /// A delta from a reference.
     Delta {
         /// The reference's data block.
-        base: u32,
+        base: DataBlock,
         at: LogPlace,
     },
     /// Compressed by itself, in the log.
@@ -39,18 +70,18 @@ pub enum BlockPlace {
 
 impl BlockPlace {
     /// The data block that the content cannot be had without.
-    pub fn slot(&self) -> Option<u32> {
+    pub fn data(&self) -> Option<DataBlock> {
         match *self {
-            BlockPlace::Slot(slot) | BlockPlace::Own { slot, .. } => Some(slot),
+            BlockPlace::Slot(data) | BlockPlace::Own { data, .. } => Some(data),
             BlockPlace::Delta { base, .. } => Some(base),
             _ => None,
         }
     }
 
     /// The data block that is the block's own: it holds the content, or is its frozen base.
-    pub fn own_slot(&self) -> Option<u32> {
+    pub fn own_data(&self) -> Option<DataBlock> {
         match *self {
-            BlockPlace::Slot(slot) | BlockPlace::Own { slot, .. } => Some(slot),
+            BlockPlace::Slot(data) | BlockPlace::Own { data, .. } => Some(data),
             _ => None,
         }
     }
@@ -102,11 +133,14 @@ impl BlockEntry {
 }
 
 /// The bytes of an entry: kind with the flag of the native place in its highest bit, offset (12 bits) and length
-/// (12 bits), data block, block of the log, CRC.
+/// (12 bits), name of the data block, block of the log, CRC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RawEntry(pub [u8; ENTRY_BYTES]);
 
 const HAS_HOME: u8 = 0x80;
+
+/// The kind of an entry of a frozen place.
+const FROZEN: u8 = 7;
 
 impl From<BlockEntry> for RawEntry {
     fn from(entry: BlockEntry) -> Self {
@@ -115,12 +149,12 @@ impl From<BlockEntry> for RawEntry {
             offset: 0,
             bytes: 0,
         };
-        let (kind, slot, at) = match entry.place {
+        let (kind, data, at) = match entry.place {
             BlockPlace::Zero => (0, 0, none),
             BlockPlace::Home => (1, 0, none),
-            BlockPlace::Slot(slot) => (2, slot, none),
-            BlockPlace::Own { slot, at } => (3, slot, at),
-            BlockPlace::Delta { base, at } => (4, base, at),
+            BlockPlace::Slot(data) => (2, data.0, none),
+            BlockPlace::Own { data, at } => (3, data.0, at),
+            BlockPlace::Delta { base, at } => (4, base.0, at),
             BlockPlace::Alone(at) => (5, 0, at),
             BlockPlace::Whole(block) => (6, 0, LogPlace { block, ..none }),
         };
@@ -128,36 +162,61 @@ impl From<BlockEntry> for RawEntry {
         let span = u32::from(at.offset) | u32::from(at.bytes) << 12;
         let mut bytes = [0; ENTRY_BYTES];
         bytes[..4].copy_from_slice(&(u32::from(kind) | span << 8).to_le_bytes());
-        bytes[4..8].copy_from_slice(&slot.to_le_bytes());
+        bytes[4..8].copy_from_slice(&data.to_le_bytes());
         bytes[8..12].copy_from_slice(&at.block.to_le_bytes());
         bytes[12..].copy_from_slice(&entry.crc.to_le_bytes());
         RawEntry(bytes)
     }
 }
 
+impl From<Frozen> for RawEntry {
+    fn from(frozen: Frozen) -> Self {
+        let mut bytes = [0; ENTRY_BYTES];
+        bytes[0] = FROZEN;
+        bytes[4..8].copy_from_slice(&frozen.data.0.to_le_bytes());
+        bytes[12..].copy_from_slice(&frozen.crc.to_le_bytes());
+        RawEntry(bytes)
+    }
+}
+
 impl RawEntry {
+    fn word(&self, at: usize) -> u32 {
+        super::format::bytes::get_u32(&self.0, at)
+    }
+
+    /// What is in a frozen place, if anything ever was; nothing if there is no such entry.
+    pub fn frozen(&self) -> Option<Option<Frozen>> {
+        match self.0[0] {
+            FROZEN => Some(Some(Frozen {
+                data: DataBlock(self.word(4)),
+                crc: self.word(12),
+            })),
+            _ => (*self == RawEntry::default()).then_some(None),
+        }
+    }
+
     /// What the bytes say, if there is such a place.
     pub fn entry(&self) -> Option<BlockEntry> {
-        let word = |at: usize| super::format::bytes::get_u32(&self.0, at);
-        let (kind, slot, block) = (self.0[0], word(4), word(8));
+        let (kind, block) = (self.0[0], self.word(8));
+        let data = DataBlock(self.word(4));
         let at = LogPlace {
             block,
-            offset: (word(0) >> 8 & 0xFFF) as u16,
-            bytes: (word(0) >> 20) as u16,
+            offset: (self.word(0) >> 8 & 0xFFF) as u16,
+            bytes: (self.word(0) >> 20) as u16,
         };
         let place = match kind & !HAS_HOME {
             0 => BlockPlace::Zero,
             1 => BlockPlace::Home,
-            2 => BlockPlace::Slot(slot),
-            3 => BlockPlace::Own { slot, at },
-            4 => BlockPlace::Delta { base: slot, at },
+            2 => BlockPlace::Slot(data),
+            3 => BlockPlace::Own { data, at },
+            4 => BlockPlace::Delta { base: data, at },
             5 => BlockPlace::Alone(at),
             6 => BlockPlace::Whole(block),
             _ => return None,
         };
         Some(BlockEntry {
             place,
-            crc: word(12),
+            crc: self.word(12),
             has_home: kind & HAS_HOME != 0,
         })
     }
@@ -175,14 +234,20 @@ mod tests {
                 offset,
                 bytes,
             });
-        (0..7, any::<u32>(), at).prop_map(|(kind, slot, at)| match kind {
+        (0..7, any::<u32>(), at).prop_map(|(kind, number, at)| match kind {
             0 => BlockPlace::Zero,
             1 => BlockPlace::Home,
-            2 => BlockPlace::Slot(slot),
-            3 => BlockPlace::Own { slot, at },
-            4 => BlockPlace::Delta { base: slot, at },
+            2 => BlockPlace::Slot(DataBlock(number)),
+            3 => BlockPlace::Own {
+                data: DataBlock(number),
+                at,
+            },
+            4 => BlockPlace::Delta {
+                base: DataBlock(number),
+                at,
+            },
             5 => BlockPlace::Alone(at),
-            _ => BlockPlace::Whole(slot),
+            _ => BlockPlace::Whole(number),
         })
     }
 
@@ -195,12 +260,20 @@ mod tests {
 
         #[test]
         fn any_bytes_are_an_entry_or_none(bytes: [u8; ENTRY_BYTES]) {
-            let _ = RawEntry(bytes).entry();
+            let _ = (RawEntry(bytes).entry(), RawEntry(bytes).frozen());
+        }
+
+        #[test]
+        fn a_frozen_place_comes_back_and_is_that_of_no_block(name: u32, crc: u32) {
+            let frozen = Frozen { data: DataBlock(name), crc };
+            prop_assert_eq!(RawEntry::from(frozen).frozen(), Some(Some(frozen)));
+            prop_assert_eq!(RawEntry::from(frozen).entry(), None);
         }
     }
 
     #[test]
     fn zeros_are_the_entry_of_a_block_never_written() {
         assert_eq!(RawEntry::default().entry(), Some(BlockEntry::ZERO));
+        assert_eq!(RawEntry::default().frozen(), Some(None));
     }
 }

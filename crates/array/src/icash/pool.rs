@@ -1,14 +1,33 @@
-//! The pool of data blocks on the fast medium: who uses which.
+//! The pool of data blocks: who uses which, and where they lie.
 //!
 //! A data block is in use while a virtual block holds it, a durable place names it as its own, or deltas are
-//! based on it, durable ones (of blocks) or present ones (of virtual blocks). It is free when none of that is left.
-//! What is in use is never overwritten.
+//! based on it, durable ones (of blocks) or present ones (of virtual blocks). It ends when none of that is left, and
+//! the slot and the frozen place it lies in are free. What is in use is never overwritten.
 //!
-//! Invariant: `free` has each data block without a user, once.
+//! Invariants:
+//!
+//! - A data block in use lies in one slot, or in one frozen place, or in both. One that lies in no frozen place lies in
+//!   the slot in which it was written first, for that is where a recovery looks for it.
+//! - `slots` says of each slot which data block lies in it; those in which none does are in `free`, once.
+//! - A frozen place is in `free_places` if no data block in use lies in it. The media still say then which one did:
+//!   its name is in `reserved` until they say something else, and no new data block gets it.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use crate::icash::blocks::Id;
+use crate::icash::format::Areas;
+use crate::icash::place::{DataBlock, Frozen};
+
+/// A place for a data block on the fast medium. The pool alone makes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot(u32);
+
+impl Slot {
+    /// Byte at which it begins.
+    pub fn offset(self) -> u64 {
+        Areas::slot(self.0)
+    }
+}
 
 #[derive(Debug, Default)]
 pub struct Users {
@@ -20,13 +39,33 @@ pub struct Users {
     pub dependents: BTreeSet<u32>,
     /// Virtual blocks, not its holder, whose present content is a delta from it in RAM.
     pub associates: BTreeSet<Id>,
-    is_free: bool,
+    slot: Option<Slot>,
+    frozen: Option<u32>,
 }
+
+static NO_USERS: Users = Users {
+    holder: None,
+    named_by: None,
+    dependents: BTreeSet::new(),
+    associates: BTreeSet::new(),
+    slot: None,
+    frozen: None,
+};
 
 impl Users {
     /// Whether deltas of others are based on it: then its holder is a reference.
     pub fn is_base(&self) -> bool {
         !self.dependents.is_empty() || !self.associates.is_empty()
+    }
+
+    /// Where it lies on the fast medium, if it does.
+    pub fn slot(&self) -> Option<Slot> {
+        self.slot
+    }
+
+    /// The frozen place it lies in.
+    pub fn frozen(&self) -> Option<u32> {
+        self.frozen
     }
 
     fn is_none(&self) -> bool {
@@ -36,86 +75,224 @@ impl Users {
 
 #[derive(Debug)]
 pub struct Pool {
-    users: Vec<Users>,
-    free: VecDeque<u32>,
+    used: HashMap<DataBlock, Users>,
+    slots: Vec<Option<DataBlock>>,
+    free: VecDeque<Slot>,
+    places: u32,
+    free_places: BTreeSet<u32>,
+    /// Where the search for free places goes on, so that one that fails is not tried again at once.
+    next_place: u32,
+    reserved: HashSet<DataBlock>,
 }
 
 impl Pool {
-    /// So many data blocks without users. They are free once [`Pool::collect_free`] was called.
-    pub fn new(slots: u32) -> Self {
+    /// So many slots and frozen places, and no data block. They are free once [`Pool::lay_out`] was called.
+    pub fn new(slots: u32, places: u32) -> Self {
         Pool {
-            users: (0..slots).map(|_| Users::default()).collect(),
+            used: HashMap::new(),
+            slots: vec![None; slots as usize],
             free: VecDeque::new(),
+            places,
+            free_places: BTreeSet::new(),
+            next_place: 0,
+            reserved: HashSet::new(),
         }
     }
 
-    /// Finds the data blocks without users.
-    pub fn collect_free(&mut self) {
-        (0..self.len()).for_each(|slot| self.release(slot));
+    /// Says of each data block in use where it lies: in the frozen place that is said to hold it, else in the first
+    /// slot it had. No two may be in one.
+    pub fn lay_out(&mut self, frozen: impl Fn(u32) -> Option<Frozen>) {
+        for place in 0..self.places {
+            let said = frozen(place).map(|frozen| frozen.data);
+            match said.and_then(|data| self.used.get_mut(&data)) {
+                Some(users) => users.frozen = Some(place),
+                None => {
+                    self.reserved.extend(said);
+                    self.free_places.insert(place);
+                }
+            }
+        }
+        for (&data, users) in self.used.iter_mut().filter(|(_, u)| u.frozen.is_none()) {
+            let slot = data.first_slot(self.slots.len() as u32);
+            users.slot = Some(Slot(slot));
+            self.slots[slot as usize] = Some(data);
+        }
+        let is_free = |slot: &u32| self.slots[*slot as usize].is_none();
+        self.free = (0..self.slots()).filter(is_free).map(Slot).collect();
     }
 
-    pub fn len(&self) -> u32 {
-        self.users.len() as u32
+    pub fn slots(&self) -> u32 {
+        self.slots.len() as u32
     }
 
+    /// Slots that hold nothing.
     pub fn free(&self) -> u32 {
         self.free.len() as u32
     }
 
-    pub fn users(&self, slot: u32) -> &Users {
-        &self.users[slot as usize]
+    pub fn free_places(&self) -> u32 {
+        self.free_places.len() as u32
+    }
+
+    /// The data blocks in use, by their names.
+    pub fn in_use(&self) -> Vec<DataBlock> {
+        let mut all: Vec<DataBlock> = self.used.keys().copied().collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Who uses a data block; nobody if there is none of this name.
+    pub fn users(&self, data: DataBlock) -> &Users {
+        self.used.get(&data).unwrap_or(&NO_USERS)
     }
 
     /// Whether deltas of others are based on a data block, if there is one.
-    pub fn is_base(&self, slot: Option<u32>) -> bool {
-        slot.is_some_and(|slot| self.users(slot).is_base())
+    pub fn is_base(&self, data: Option<DataBlock>) -> bool {
+        data.is_some_and(|data| self.users(data).is_base())
+    }
+
+    /// Whether a data block, if there is one, lies in a frozen place.
+    pub fn is_frozen(&self, data: Option<DataBlock>) -> bool {
+        data.is_some_and(|data| self.users(data).frozen.is_some())
+    }
+
+    /// Whether a data block lies on the fast medium.
+    pub fn is_resident(&self, data: DataBlock) -> bool {
+        self.users(data).slot.is_some()
     }
 
     /// Who uses a data block. [`Pool::release`] must be called when a user went.
-    pub fn users_mut(&mut self, slot: u32) -> &mut Users {
-        &mut self.users[slot as usize]
+    pub fn users_mut(&mut self, data: DataBlock) -> &mut Users {
+        self.used.entry(data).or_default()
     }
 
-    /// A free data block; it must get a user or be given back with [`Pool::release`]. The one that was free longest,
-    /// so that one that fails is not tried again at once.
-    pub fn take(&mut self) -> Option<u32> {
-        let slot = self.free.pop_front()?;
-        self.users_mut(slot).is_free = false;
-        Some(slot)
+    /// A new data block in a free slot; it must get a user or be given back with [`Pool::release`]. The slot that was
+    /// free longest, so that one that fails is not tried again at once.
+    pub fn take(&mut self) -> Option<(DataBlock, Slot)> {
+        for _ in 0..self.free.len() {
+            let slot = self.free.pop_front()?;
+            let Some(data) = self.new_name(slot) else {
+                self.free.push_back(slot);
+                continue;
+            };
+            self.users_mut(data).slot = Some(slot);
+            self.slots[slot.0 as usize] = Some(data);
+            return Some((data, slot));
+        }
+        None
     }
 
-    /// Notes that a user went: a data block without users is free.
-    pub fn release(&mut self, slot: u32) {
-        let users = self.users_mut(slot);
-        if users.is_none() && !users.is_free {
-            users.is_free = true;
+    /// A name that nobody has, by which a recovery finds a slot. There is none only if frozen data blocks, all from
+    /// this slot, have them all.
+    fn new_name(&self, slot: Slot) -> Option<DataBlock> {
+        let names = (slot.0..u32::MAX).step_by(self.slots.len());
+        let mut names = names.map(DataBlock::named);
+        names.find(|data| !self.used.contains_key(data) && !self.reserved.contains(data))
+    }
+
+    /// Notes that a user went: a data block without users ends.
+    pub fn release(&mut self, data: DataBlock) {
+        if !self.used.get(&data).is_some_and(Users::is_none) {
+            return;
+        }
+        self.leave_slot(data);
+        if let Some(place) = self.users(data).frozen {
+            self.reserved.insert(data);
+            self.free_places.insert(place);
+        }
+        self.used.remove(&data);
+    }
+
+    /// Lets a data block that is frozen lie on the slow medium alone.
+    pub fn leave_slot(&mut self, data: DataBlock) {
+        let users = self.used.get_mut(&data);
+        if let Some(slot) = users.and_then(|users| users.slot.take()) {
+            self.slots[slot.0 as usize] = None;
             self.free.push_back(slot);
         }
     }
 
-    /// Bytes held, without the sets of users.
-    pub fn heap_bytes(&self) -> usize {
-        self.users.capacity() * size_of::<Users>() + self.free.capacity() * size_of::<u32>()
+    /// A free slot for a data block that lies in none. If it cannot be written, [`Pool::leave_slot`] gives it back.
+    pub fn enter_slot(&mut self, data: DataBlock) -> Option<Slot> {
+        let slot = self.free.pop_front()?;
+        self.users_mut(data).slot = Some(slot);
+        self.slots[slot.0 as usize] = Some(data);
+        Some(slot)
     }
 
-    pub fn check(&self) -> Result<(), String> {
-        let free: BTreeSet<u32> = self.free.iter().copied().collect();
-        for slot in 0..self.len() {
-            if free.contains(&slot) != self.users(slot).is_none() {
+    /// Free frozen places, at most so many, in runs where there are any. They stay free until [`Pool::freeze`].
+    pub fn some_free_places(&mut self, most: usize) -> Vec<u32> {
+        let (before, behind) = (..self.next_place, self.next_place..);
+        let places = self.free_places.range(behind);
+        let places = places.chain(self.free_places.range(before));
+        let places: Vec<u32> = places.take(most).copied().collect();
+        self.next_place = places.last().map_or(0, |last| last + 1);
+        places
+    }
+
+    /// Notes that a data block lies in a free place, durably, in which another one was said to lie before.
+    pub fn freeze(&mut self, data: DataBlock, place: u32, before: Option<Frozen>) {
+        if let Some(before) = before {
+            self.reserved.remove(&before.data);
+        }
+        self.free_places.remove(&place);
+        self.users_mut(data).frozen = Some(place);
+    }
+
+    /// Bytes held, without the sets of users.
+    pub fn heap_bytes(&self) -> usize {
+        self.used.capacity() * (size_of::<(DataBlock, Users)>() + 1)
+            + self.slots.capacity() * size_of::<Option<DataBlock>>()
+            + self.free.capacity() * size_of::<Slot>()
+            + self.reserved.capacity() * (size_of::<DataBlock>() + 1)
+    }
+
+    /// Recounts where data blocks lie and what is free, given what the media say of the frozen places.
+    pub fn check(&self, frozen: impl Fn(u32) -> Option<Frozen>) -> Result<(), String> {
+        let mut slots = vec![None; self.slots.len()];
+        let mut places = vec![None; self.places as usize];
+        for (&data, users) in &self.used {
+            if users.is_none() {
+                return Err(format!("{data:?} has no users"));
+            }
+            let first = data.first_slot(self.slots());
+            let is_found = match (users.slot, users.frozen) {
+                (Some(slot), None) => slot.0 == first,
+                (None, None) => false,
+                (_, Some(place)) => frozen(place).is_some_and(|frozen| frozen.data == data),
+            };
+            let here = users.slot.map(|slot| &mut slots[slot.0 as usize]);
+            let there = users.frozen.map(|place| &mut places[place as usize]);
+            let shares = [here, there].into_iter().flatten();
+            let shares = shares.map(|here| here.replace(data).is_some());
+            if !is_found || shares.fold(false, |a, b| a | b) {
                 return Err(format!(
-                    "data block {slot} has the users {:?} and is {}",
-                    self.users(slot),
-                    if free.contains(&slot) {
-                        "free"
-                    } else {
-                        "not free"
-                    }
+                    "{data:?} cannot be found where it lies, or not alone: {users:?}"
                 ));
             }
         }
-        if free.len() != self.free.len() {
-            return Err("a data block is free twice".into());
+        let mut free: Vec<u32> = self.free.iter().map(|slot| slot.0).collect();
+        free.sort_unstable();
+        let are_free = |of: &[Option<DataBlock>]| -> Vec<u32> {
+            (0..of.len() as u32)
+                .filter(|&n| of[n as usize].is_none())
+                .collect()
+        };
+        let free_places: Vec<u32> = self.free_places.iter().copied().collect();
+        if slots != self.slots || free != are_free(&slots) || free_places != are_free(&places) {
+            return Err(format!(
+                "slots hold {slots:?}, counted are {:?}; free are {free:?} and the frozen places {free_places:?}",
+                self.slots
+            ));
         }
-        Ok(())
+        let said = free_places.iter().filter_map(|&place| frozen(place));
+        let reserved: HashSet<DataBlock> = said.map(|frozen| frozen.data).collect();
+        match reserved == self.reserved {
+            true => Ok(()),
+            false => Err(format!(
+                "free frozen places name {reserved:?}, counted are {:?}",
+                self.reserved
+            )),
+        }
     }
 }

@@ -29,7 +29,7 @@ struct LogBlock {
 /// How the bytes at a place in the log give the content.
 fn form_of(place: &BlockPlace) -> Option<Form> {
     match *place {
-        BlockPlace::Own { slot: base, .. } | BlockPlace::Delta { base, .. } => {
+        BlockPlace::Own { data: base, .. } | BlockPlace::Delta { base, .. } => {
             Some(Form::Delta(base))
         }
         BlockPlace::Alone(_) => Some(Form::Alone),
@@ -39,6 +39,7 @@ fn form_of(place: &BlockPlace) -> Option<Form> {
 
 impl ICash {
     pub(super) fn read_block(&mut self, block: u32, page: &mut Page) -> Result<(), ArrayError> {
+        self.thawed = None;
         match self.blocks.find(block) {
             Some(id) => self.read_hit(block, id, page),
             None => self.read_miss(block, page),
@@ -52,6 +53,7 @@ impl ICash {
         self.ram.put(block, page);
         self.count_hit(id);
         self.media.begin_background();
+        self.bring_back();
         self.know_signature(id, page);
         self.access(id);
         if self.options.fill != Fill::Never {
@@ -72,6 +74,7 @@ impl ICash {
         let (content, log) = read.map_err(|source| self.addresses.unreadable(block, source))?;
         *page = content;
         self.media.begin_background();
+        self.bring_back();
         if entry.place == BlockPlace::Zero || self.stopped.is_some() {
             return Ok(());
         }
@@ -149,15 +152,15 @@ impl ICash {
     fn fill(&mut self, id: Id, page: &Page) {
         let found = self.blocks.get(id);
         let is_slow = found.content == Content::Stored
-            && found.slot.is_none()
+            && found.data.is_none()
             && matches!(self.place_of(id), BlockPlace::Home | BlockPlace::Whole(_));
         if !is_slow || self.stopped.is_some() || self.pool.free() == 0 {
             return;
         }
-        match self.write_slot(page) {
-            Ok(Some(slot)) => {
+        match self.write_data(page) {
+            Ok(Some(data)) => {
                 self.counters.fills += 1;
-                self.hold_slot(id, slot);
+                self.hold_data(id, data);
                 self.set_content(id, Content::Slot, crc_of(page));
             }
             Ok(None) => {}
@@ -241,8 +244,8 @@ impl ICash {
         if self.blocks.get(id).signature.is_some() {
             return;
         }
-        let frozen = match self.blocks.get(id).slot {
-            Some(slot) if self.blocks.get(id).content != Content::Slot => self.read_slot(slot).ok(),
+        let frozen = match self.blocks.get(id).data {
+            Some(data) if self.blocks.get(id).content != Content::Slot => self.read_data(data).ok(),
             _ => Some(*page),
         };
         if let Some(frozen) = frozen {

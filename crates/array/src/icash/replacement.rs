@@ -2,13 +2,14 @@
 //!
 //! Each looks from the tail of the LRU list: for a virtual block that is no reference, for a data block, or for a
 //! delta of a block that is no reference. Nothing is dropped before it is durable elsewhere. A step does one
-//! thing and ends, for it may change whatever was looked at.
+//! thing and ends, for it may change whatever was looked at. What makes room for references in `frozen.rs` is one of
+//! them.
 //!
 //! The loops that repeat steps end. Nothing in them makes a virtual block, puts content into RAM or leaves something
 //! unrecorded. A step that finds a victim ends it, or makes everything recorded, or brings the victim's content home
-//! or, if that cannot be, marks it as stuck, and what is stuck is no victim again; of a reference it brings home some
-//! of the blocks that depend on it, and of the next ones too. None of that can be done twice for the same block, so that there are at most
-//! three steps for each virtual block and one for each batch of dependents. A step that cannot do what it must fails,
+//! or, if that cannot be, marks it as stuck, and what is stuck is no victim again; a reference is frozen, or some of
+//! the blocks that depend on it and on the next ones go home. None of that can be done twice for the same block, so
+//! that there are at most four steps for each virtual block and one for each batch of dependents. A step that cannot do what it must fails,
 //! and that ends the loop too.
 
 use std::collections::BTreeSet;
@@ -16,7 +17,7 @@ use std::collections::BTreeSet;
 use crate::error::ArrayError;
 use crate::icash::blocks::{Class, Content, Form, Id, Virtual};
 use crate::icash::parameters::{SPARE_SEGMENTS, SPARE_SLOTS, SPARE_VIRTUAL_BLOCKS};
-use crate::icash::place::BlockPlace;
+use crate::icash::place::{BlockPlace, DataBlock};
 use crate::icash::state::ICash;
 use crate::icash::table::Table;
 
@@ -80,12 +81,19 @@ impl ICash {
         let Some(id) = self.oldest(Class::WithSlot, |found| !found.is_stuck) else {
             return Ok(false);
         };
-        if let Some(slot) = self.blocks.get(id).slot.filter(|_| self.is_reference(id)) {
-            self.release_reference(id, slot)?;
+        let data = self.blocks.get(id).data;
+        if data.is_some_and(|data| self.leave_if_frozen(id, data)) {
+            return Ok(true);
+        }
+        if let Some(data) = data.filter(|_| self.is_reference(id)) {
+            // Where nothing can be frozen its associates go.
+            if !self.freeze(id)? {
+                self.release_reference(id, data)?;
+            }
         } else if self.make_droppable(id)? {
             self.forget_frozen_signature(id);
             self.set_content(id, Content::Stored, 0);
-            self.give_up_slot(id);
+            self.give_up_data(id);
             self.counters.data_replaced += 1;
         }
         Ok(true)
@@ -94,7 +102,7 @@ impl ICash {
     /// Replacement 3: the oldest delta of a block that is no reference, with its virtual block. If there is
     /// none, the oldest of a reference, which stays and finds it in the log.
     pub(super) fn replace_delta(&mut self) -> Result<(), ArrayError> {
-        let can_go = |found: &Virtual| !found.is_stuck || found.slot.is_none();
+        let can_go = |found: &Virtual| !found.is_stuck || found.data.is_none();
         let victim = self.oldest(Class::Held, can_go);
         if let Some(id) = victim {
             if self.make_droppable(id)? {
@@ -141,9 +149,9 @@ impl ICash {
     fn oldest_to_write_home(&mut self, id: Id) -> BTreeSet<u32> {
         let for_reference = self.is_reference(id);
         let (pool, table) = (&self.pool, &self.table);
-        let goes_too = |_, found: &Virtual| match pool.is_base(found.slot) {
+        let goes_too = |_, found: &Virtual| match pool.is_base(found.data) {
             _ if found.is_stuck => false,
-            true => for_reference,
+            true => for_reference && !pool.is_frozen(found.data),
             false => needs_home(table, found),
         };
         let most = self.options.write_back_batch;
@@ -154,8 +162,8 @@ impl ICash {
         for id in std::iter::once(id).chain(others) {
             let found = self.blocks.get(id);
             let room = most.saturating_sub(blocks.len());
-            if let Some(slot) = found.slot.filter(|&slot| self.pool.users(slot).is_base()) {
-                blocks.extend(self.based_on(slot).take(room));
+            if let Some(data) = found.data.filter(|&data| self.pool.users(data).is_base()) {
+                blocks.extend(self.based_on(data).take(room));
             }
             // That of a reference too: it is going to be in the way when its dependents are gone.
             blocks.extend(found.block.filter(|_| needs_home(&self.table, found)));
@@ -168,8 +176,8 @@ impl ICash {
 
     /// Blocks that go home before a reference's data block can be replaced: those whose durable content needs it,
     /// and those whose next record would.
-    fn based_on(&self, slot: u32) -> impl Iterator<Item = u32> {
-        let users = self.pool.users(slot);
+    fn based_on(&self, data: DataBlock) -> impl Iterator<Item = u32> {
+        let users = self.pool.users(data);
         let associates = users.associates.iter();
         let present = associates.filter_map(|&id| self.blocks.get(id).block);
         let unrecorded = present.filter(|block| self.unrecorded.contains(block));
@@ -178,12 +186,12 @@ impl ICash {
 
     /// Writes blocks home that are deltas from a reference's data block; when none is left, their virtual
     /// blocks end.
-    fn release_reference(&mut self, id: Id, slot: u32) -> Result<(), ArrayError> {
-        if self.based_on(slot).next().is_some() {
+    fn release_reference(&mut self, id: Id, data: DataBlock) -> Result<(), ArrayError> {
+        if self.based_on(data).next().is_some() {
             let batch = self.oldest_to_write_home(id);
             return self.write_back(&batch);
         }
-        let associates: Vec<Id> = self.pool.users(slot).associates.iter().copied().collect();
+        let associates: Vec<Id> = self.pool.users(data).associates.iter().copied().collect();
         for id in associates {
             self.drop_virtual(id);
         }
@@ -194,7 +202,7 @@ impl ICash {
     /// The one of a class nearest to the tail that is as wanted.
     pub(super) fn oldest(&mut self, class: Class, wanted: impl Fn(&Virtual) -> bool) -> Option<Id> {
         let pool = &self.pool;
-        let is_reference = |found: &Virtual| pool.is_base(found.slot);
+        let is_reference = |found: &Virtual| pool.is_base(found.data);
         let oldest = self
             .blocks
             .oldest(class, 1, is_reference, |_, found| wanted(found));
@@ -213,10 +221,10 @@ fn needs_home(table: &Table, found: &Virtual) -> bool {
     let place = found
         .block
         .map_or(BlockPlace::Zero, |block| table.get(block).place);
-    let names_own = found.slot.is_some() && place.own_slot() == found.slot;
+    let names_own = found.data.is_some() && place.own_data() == found.data;
     let is_own = match found.content {
         Content::Slot => true,
-        Content::Held(Form::Delta(base), _) => found.slot == Some(base),
+        Content::Held(Form::Delta(base), _) => found.data == Some(base),
         _ => false,
     };
     names_own || found.unrecorded > 0 && is_own

@@ -16,6 +16,7 @@ use crate::icash::alike::Alike;
 use crate::icash::blocks::{Content, Form, Id};
 use crate::icash::content::crc_of;
 use crate::icash::parameters::Similarity;
+use crate::icash::place::DataBlock;
 use crate::icash::signature::Signature;
 use crate::icash::state::ICash;
 
@@ -24,7 +25,7 @@ use crate::icash::state::ICash;
 struct Candidate {
     /// The block; none for a reference without an address.
     block: Option<u32>,
-    slot: Option<u32>,
+    data: Option<DataBlock>,
     signature: Signature,
     sketch: Option<Sketch>,
     popularity: u64,
@@ -39,34 +40,35 @@ struct Candidates {
 }
 
 struct References {
-    /// The data block of each number in `signatures`.
-    slots: Vec<u32>,
+    /// The data block of each number in `signatures` and `index`.
+    data: Vec<DataBlock>,
     signatures: Alike,
     index: Option<SimilarIndex<u32>>,
 }
 
 impl References {
-    fn add(&mut self, candidate: &Candidate, slot: u32) {
+    fn add(&mut self, candidate: &Candidate, data: DataBlock) {
+        let number = self.data.len() as u32;
         match (&mut self.index, candidate.sketch) {
-            (Some(index), Some(sketch)) if !index.holds(slot) => index.insert(slot, sketch),
-            (Some(_), _) => {}
-            (None, _) => {
-                self.slots.push(slot);
-                self.signatures.push(candidate.signature);
-            }
+            (Some(index), Some(sketch)) => index.insert(number, sketch),
+            (Some(_), None) => return,
+            (None, _) => self.signatures.push(candidate.signature),
         }
+        self.data.push(data);
     }
 
-    /// The `most` that a block resembles most, of those numbered `from` and above; of equals the most popular.
-    fn best(&mut self, candidate: &Candidate, from: usize, most: usize) -> Vec<u32> {
-        if let Some(index) = &self.index {
-            let best = candidate
-                .sketch
-                .and_then(|sketch| index.find(&sketch, |_| true));
-            return best.into_iter().collect();
-        }
-        let best = self.signatures.best(&candidate.signature, from, most);
-        best.into_iter().map(|number| self.slots[number]).collect()
+    /// The `most` that a block resembles most, of those numbered `from` and above; of equals the most popular. With
+    /// sketches it is one at most, of all.
+    fn best(&mut self, candidate: &Candidate, from: usize, most: usize) -> Vec<DataBlock> {
+        let best = match &self.index {
+            Some(index) => {
+                let sketch = candidate.sketch;
+                let best = sketch.and_then(|sketch| index.find(&sketch, |_| true));
+                best.into_iter().map(|number| number as usize).collect()
+            }
+            None => self.signatures.best(&candidate.signature, from, most),
+        };
+        best.into_iter().map(|number| self.data[number]).collect()
     }
 }
 
@@ -83,7 +85,7 @@ impl ICash {
             independents,
             associates,
         } = self.candidates();
-        let first_new = references.slots.len();
+        let first_new = references.data.len();
         let mut others = Others::of(
             &independents,
             self.uses_sketches(),
@@ -100,16 +102,16 @@ impl ICash {
                 continue;
             }
             if others.has_one_like(candidate, rank)
-                && let Some(slot) = self.become_base(block)?
+                && let Some(data) = self.become_base(block)?
             {
-                references.add(candidate, slot);
-                chosen.push(slot);
+                references.add(candidate, data);
+                chosen.push(data);
             }
         }
         self.relink(&mut references, first_new, &associates)?;
         let found = chosen
             .iter()
-            .filter(|&&slot| self.pool.users(slot).is_base());
+            .filter(|&&data| self.pool.users(data).is_base());
         self.counters.scan_references += found.count() as u64;
         if self.options.halve_heatmap {
             self.heatmap.halve();
@@ -117,18 +119,19 @@ impl ICash {
         Ok(())
     }
 
-    /// The virtual blocks at the head of the list that a scan looks at.
+    /// The virtual blocks at the head of the list that a scan looks at. What is frozen and not on the fast medium is
+    /// left alone, as all content is that only the slow one has.
     fn candidates(&mut self) -> Candidates {
         self.learn_signatures();
         let mut found: Vec<(Candidate, bool)> = Vec::new();
         let mut associates = Vec::new();
         for (id, v) in self.blocks.newest_first().take(self.options.scan_blocks) {
-            let Some(signature) = v.signature else {
+            let (Some(signature), false) = (v.signature, self.is_on_slow(v.data)) else {
                 continue;
             };
             let candidate = Candidate {
                 block: v.block,
-                slot: v.slot,
+                data: v.data,
                 signature,
                 sketch: v.sketch,
                 popularity: self.heatmap.popularity(&signature.0),
@@ -142,16 +145,16 @@ impl ICash {
         found.sort_by_key(|(candidate, _)| std::cmp::Reverse(candidate.popularity));
         let index = self
             .uses_sketches()
-            .then(|| SimilarIndex::new(self.pool.len()));
+            .then(|| SimilarIndex::new(self.pool.slots()));
         let mut references = References {
-            slots: Vec::new(),
+            data: Vec::new(),
             signatures: Alike::new(self.options.similar_positions),
             index,
         };
         let mut independents = Vec::new();
         for (candidate, is_reference) in found {
-            match candidate.slot {
-                Some(slot) if is_reference => references.add(&candidate, slot),
+            match candidate.data {
+                Some(data) if is_reference => references.add(&candidate, data),
                 _ => independents.push(candidate),
             }
         }
@@ -165,12 +168,12 @@ impl ICash {
     /// Reads the data blocks of virtual blocks at the head of the list whose signature is not known yet.
     fn learn_signatures(&mut self) {
         let head = self.blocks.newest_first().take(self.options.scan_blocks);
-        let unknown: Vec<(Id, u32)> = head
-            .filter(|(_, found)| found.signature.is_none())
-            .filter_map(|(id, found)| Some((id, found.slot?)))
+        let unknown: Vec<(Id, DataBlock)> = head
+            .filter(|(_, found)| found.signature.is_none() && !self.is_on_slow(found.data))
+            .filter_map(|(id, found)| Some((id, found.data?)))
             .collect();
-        for (id, slot) in unknown {
-            if let Ok(page) = self.read_slot(slot) {
+        for (id, data) in unknown {
+            if let Ok(page) = self.read_data(data) {
                 let (signature, sketch) = self.signatures_of(&page);
                 let found = self.blocks.get_mut(id);
                 (found.signature, found.sketch) = (Some(signature), sketch);
@@ -180,7 +183,7 @@ impl ICash {
 
     /// Makes an independent an associate of one of these data blocks, if its delta is short enough, or lets it be
     /// compressed, if that is shorter. Content that only the slow medium has, and not RAM, is left alone.
-    fn join(&mut self, block: u32, bases: &[u32]) -> Result<bool, ArrayError> {
+    fn join(&mut self, block: u32, bases: &[DataBlock]) -> Result<bool, ArrayError> {
         if bases.is_empty() {
             return Ok(false);
         }
@@ -188,10 +191,11 @@ impl ICash {
         let Some(id) = self.independent(block) else {
             return Ok(false);
         };
-        if self.blocks.get(id).content == Content::Stored && self.ram.get(block).is_none() {
+        let own = self.blocks.get(id).data;
+        let is_stored = self.blocks.get(id).content == Content::Stored;
+        if is_stored && self.ram.get(block).is_none() || self.is_on_slow(own) {
             return Ok(false);
         }
-        let own = self.blocks.get(id).slot;
         let Some((page, form, bytes)) = self.shortest(id, bases, own) else {
             return Ok(false);
         };
@@ -199,8 +203,8 @@ impl ICash {
             return Ok(false);
         }
         let names_slot =
-            self.blocks.get(id).slot.is_some() && self.place_of(id).own_slot().is_some();
-        self.give_up_unused_slot(id);
+            self.blocks.get(id).data.is_some() && self.place_of(id).own_data().is_some();
+        self.give_up_unused_data(id);
         if names_slot || self.blocks.get(id).unrecorded > 0 {
             self.must_record(id);
         }
@@ -229,7 +233,7 @@ impl ICash {
         &mut self,
         block: u32,
         candidate: &Candidate,
-        bases: &[u32],
+        bases: &[DataBlock],
     ) -> Result<(), ArrayError> {
         self.make_ready()?;
         let present = |element: &Self, id| match element.blocks.get(id).content {
@@ -243,6 +247,9 @@ impl ICash {
         else {
             return Ok(());
         };
+        if self.is_on_slow(Some(old)) {
+            return Ok(());
+        }
         let resembles = |base| {
             let holder = self.pool.users(base).holder;
             let like = |id| self.likeness(id, &candidate.signature, candidate.sketch.as_ref());
@@ -250,7 +257,7 @@ impl ICash {
         };
         let than = resembles(old);
         let better = bases.iter().copied().filter(|&base| resembles(base) > than);
-        let better: Vec<u32> = better.collect();
+        let better: Vec<DataBlock> = better.collect();
         if let Some((page, form @ Form::Delta(_), bytes)) = self.shortest(id, &better, Some(old))
             && bytes.len() < present(self, id)
             && self.hold_encoded(id, &page, form, &bytes)
@@ -261,15 +268,20 @@ impl ICash {
         Ok(())
     }
 
-    /// The content of a virtual block with its shortest encoding from data blocks that somebody holds, but for one.
+    /// The content of a virtual block with its shortest encoding from data blocks on the fast medium that somebody
+    /// holds, but for one.
     fn shortest(
         &mut self,
         id: Id,
-        bases: &[u32],
-        but: Option<u32>,
+        bases: &[DataBlock],
+        but: Option<DataBlock>,
     ) -> Option<(Page, Form, Vec<u8>)> {
         let mut bases = bases.to_vec();
-        bases.retain(|&base| Some(base) != but && self.pool.users(base).holder.is_some());
+        bases.retain(|&base| {
+            Some(base) != but
+                && !self.is_on_slow(Some(base))
+                && self.pool.users(base).holder.is_some()
+        });
         if bases.is_empty() {
             return None;
         }
@@ -293,15 +305,18 @@ impl ICash {
     }
 
     /// The data block of an independent, which others' deltas may be based on. Content that is in RAM gets one.
-    fn become_base(&mut self, block: u32) -> Result<Option<u32>, ArrayError> {
+    fn become_base(&mut self, block: u32) -> Result<Option<DataBlock>, ArrayError> {
         self.make_ready()?;
         let Some(id) = self.independent(block) else {
             return Ok(None);
         };
         match self.blocks.get(id).content {
-            Content::Slot => Ok(self.blocks.get(id).slot),
+            Content::Slot => {
+                let data = self.blocks.get(id).data;
+                Ok(data.filter(|&data| self.pool.is_resident(data)))
+            }
             Content::Stored if self.ram.get(block).is_none() => Ok(None),
-            Content::Stored | Content::Held(..) => self.move_to_slot(id),
+            Content::Stored | Content::Held(..) => self.move_to_data(id),
         }
     }
 
@@ -309,7 +324,7 @@ impl ICash {
     fn give_former_references_data_blocks(&mut self) -> Result<(), ArrayError> {
         let head = self.blocks.newest_first().take(self.options.scan_blocks);
         let former = head.filter(|(id, found)| {
-            let is_own = matches!(found.content, Content::Held(Form::Delta(base), _) if found.slot == Some(base));
+            let is_own = matches!(found.content, Content::Held(Form::Delta(base), _) if found.data == Some(base));
             is_own && !self.is_reference(*id)
         });
         let former: Vec<u32> = former.filter_map(|(_, found)| found.block).collect();
@@ -321,24 +336,24 @@ impl ICash {
                     Content::Held(Form::Delta(_), _)
                 )
             {
-                self.move_to_slot(id)?;
+                self.move_to_data(id)?;
             }
         }
         Ok(())
     }
 
     /// Moves content of an independent from RAM to a data block; none if it cannot be read or none is free.
-    fn move_to_slot(&mut self, id: Id) -> Result<Option<u32>, ArrayError> {
+    fn move_to_data(&mut self, id: Id) -> Result<Option<DataBlock>, ArrayError> {
         let Ok(page) = self.present_of(id) else {
             return Ok(None);
         };
-        let Some(slot) = self.write_slot(&page)? else {
+        let Some(data) = self.write_data(&page)? else {
             return Ok(None);
         };
-        let names_slot = self.place_of(id).own_slot().is_some();
+        let names_slot = self.place_of(id).own_data().is_some();
         self.set_content(id, Content::Stored, 0);
-        self.give_up_slot(id);
-        self.hold_slot(id, slot);
+        self.give_up_data(id);
+        self.hold_data(id, data);
         self.set_content(id, Content::Slot, crc_of(&page));
         let (signature, sketch) = self.signatures_of(&page);
         let found = self.blocks.get_mut(id);
@@ -346,7 +361,12 @@ impl ICash {
         if names_slot || self.blocks.get(id).unrecorded > 0 {
             self.must_record(id);
         }
-        Ok(Some(slot))
+        Ok(Some(data))
+    }
+
+    /// Whether a virtual block has a data block and it is not on the fast medium.
+    fn is_on_slow(&self, data: Option<DataBlock>) -> bool {
+        data.is_some_and(|data| !self.pool.is_resident(data))
     }
 
     /// The virtual block of a block, if it is independent.

@@ -8,7 +8,7 @@
 //! - `unrecorded` has exactly the blocks in `trimmed` and those whose virtual block is to be recorded. All others
 //!   hold at present what the table says.
 //! - A data block that is in use is held by one virtual block, or waits for the group that records that its block
-//!   is elsewhere.
+//!   is elsewhere. It may be on the fast medium, frozen on the slow one, or both.
 //! - A virtual block whose data block is the base of others' deltas is a reference and is not replaced while
 //!   it is; one whose content is a delta from another's data block is an associate; all others are
 //!   independent. No associate has a data block, so none can be a reference.
@@ -28,7 +28,7 @@ use crate::icash::format::{Areas, Shape};
 use crate::icash::heatmap::Heatmap;
 use crate::icash::log::Space;
 use crate::icash::parameters::{BLOCK_BYTES, Options};
-use crate::icash::place::{BlockEntry, BlockPlace};
+use crate::icash::place::{BlockEntry, BlockPlace, DataBlock};
 use crate::icash::pool::Pool;
 use crate::icash::ram::DataBlocks;
 use crate::icash::segments::Segments;
@@ -73,6 +73,8 @@ pub struct ICash {
     pub(super) groups_begun: u64,
     pub(super) checkpoint: u64,
     pub(super) encoder: Encoder,
+    /// The frozen data block that was read last for a request or a scan, which may come back to the fast medium.
+    pub(super) thawed: Option<(DataBlock, Page)>,
     pub(super) requests_since_scan: u64,
     /// Whether the next block belongs to the request of the one before.
     pub(super) is_same_request: bool,
@@ -106,6 +108,8 @@ impl ICash {
             if self.is_reference(id) {
                 states.references += 1;
                 states.detached += u64::from(found.block.is_none());
+                let is_frozen = |data| !self.pool.is_resident(data);
+                states.frozen += u64::from(found.data.is_some_and(is_frozen));
             } else if self.base_of(id).is_some() {
                 states.associates += 1;
             } else {
@@ -136,6 +140,7 @@ impl ICash {
         Status {
             unrecorded: self.unrecorded.len() as u64,
             free_slots: self.pool.free(),
+            free_frozen: self.pool.free_places(),
             free_log_segments: self.space.free().len() as u32,
             away: self.away.len() as u64,
             epoch: self.epoch,
@@ -184,14 +189,14 @@ impl ICash {
 
     /// Whether deltas of others are based on its data block.
     pub(super) fn is_reference(&self, id: Id) -> bool {
-        self.pool.is_base(self.blocks.get(id).slot)
+        self.pool.is_base(self.blocks.get(id).data)
     }
 
     /// The data block of the reference it is an associate of.
-    pub(super) fn base_of(&self, id: Id) -> Option<u32> {
+    pub(super) fn base_of(&self, id: Id) -> Option<DataBlock> {
         let found = self.blocks.get(id);
         match found.content {
-            Content::Held(Form::Delta(base), _) if found.slot != Some(base) => Some(base),
+            Content::Held(Form::Delta(base), _) if found.data != Some(base) => Some(base),
             _ => None,
         }
     }
@@ -226,16 +231,17 @@ impl ICash {
     }
 
     /// Makes a data block that nobody holds that of a virtual block that has none.
-    pub(super) fn hold_slot(&mut self, id: Id, slot: u32) {
-        self.pool.users_mut(slot).holder = Some(id);
-        self.blocks.set_slot(id, Some(slot));
+    pub(super) fn hold_data(&mut self, id: Id, data: DataBlock) {
+        self.pool.users_mut(data).holder = Some(id);
+        self.blocks.set_data(id, Some(data));
+        self.blocks.set_resident(id, self.pool.is_resident(data));
     }
 
     /// Takes the data block from a virtual block that is no reference and does not need it.
-    pub(super) fn give_up_slot(&mut self, id: Id) {
-        if let Some(slot) = self.blocks.set_slot(id, None) {
-            self.pool.users_mut(slot).holder = None;
-            self.pool.release(slot);
+    pub(super) fn give_up_data(&mut self, id: Id) {
+        if let Some(data) = self.blocks.set_data(id, None) {
+            self.pool.users_mut(data).holder = None;
+            self.pool.release(data);
         }
     }
 
@@ -249,8 +255,8 @@ impl ICash {
 
     /// A delta from a data block is gone. Without any its holder is no reference any more, and one without an
     /// address has no use.
-    fn lost_dependent(&mut self, slot: u32) {
-        let users = self.pool.users(slot);
+    fn lost_dependent(&mut self, data: DataBlock) {
+        let users = self.pool.users(data);
         if !users.is_base()
             && let Some(holder) = users.holder
         {
@@ -259,13 +265,13 @@ impl ICash {
             let found = self.blocks.get_mut(holder);
             found.is_stuck = false;
             if found.block.is_none() {
-                self.give_up_slot(holder);
+                self.give_up_data(holder);
                 self.blocks.remove(holder);
-            } else if self.give_up_unused_slot(holder) {
+            } else if self.give_up_unused_data(holder) {
                 self.forget_frozen_signature(holder);
             }
         }
-        self.pool.release(slot);
+        self.pool.release(data);
     }
 
     /// Notes that the next group must record the present content of a virtual block.
@@ -322,7 +328,7 @@ impl ICash {
             self.ram.remove(block);
         }
         self.set_content(id, Content::Stored, 0);
-        self.give_up_slot(id);
+        self.give_up_data(id);
         self.blocks.remove(id);
     }
 
@@ -341,11 +347,11 @@ impl ICash {
         if let Some((log, bytes)) = old.place.log() {
             self.space.remove_live(log, bytes);
         }
-        if let Some(slot) = old.place.own_slot()
-            && place.own_slot() != Some(slot)
+        if let Some(data) = old.place.own_data()
+            && place.own_data() != Some(data)
         {
-            self.pool.users_mut(slot).named_by = None;
-            self.pool.release(slot);
+            self.pool.users_mut(data).named_by = None;
+            self.pool.release(data);
         }
         if let BlockPlace::Delta { base, .. } = old.place
             && !matches!(place, BlockPlace::Delta { base: new, .. } if new == base)
@@ -360,8 +366,8 @@ impl ICash {
         if let Some((log, bytes)) = place.log() {
             self.space.add_live(log, bytes);
         }
-        if let Some(slot) = place.own_slot() {
-            self.pool.users_mut(slot).named_by = Some(block);
+        if let Some(data) = place.own_data() {
+            self.pool.users_mut(data).named_by = Some(block);
         }
         if let BlockPlace::Delta { base, .. } = *place {
             self.pool.users_mut(base).dependents.insert(block);

@@ -1,25 +1,28 @@
-//! The place table in RAM: of each block where its durable content is, as the last durable group left it.
+//! The place table in RAM: of each block where its durable content is, and of each frozen place what is in it, as the
+//! last durable group left it.
 //!
 //! Invariant: `dirty` has every page with an entry that the newest checkpoint does not know.
 
 use std::collections::BTreeSet;
 
-use crate::icash::format::table::ENTRIES;
-use crate::icash::place::{BlockEntry, RawEntry};
+use crate::icash::format::table::{ENTRIES, pages_of};
+use crate::icash::place::{BlockEntry, Frozen, RawEntry};
 
 #[derive(Debug)]
 pub struct Table {
     entries: Vec<RawEntry>,
+    frozen: Vec<RawEntry>,
     dirty: BTreeSet<u32>,
     /// As in [`crate::icash::format::Root::copies`].
     copies: Vec<u8>,
 }
 
 impl Table {
-    /// That of so many blocks never written, with these copies of its pages.
-    pub fn new(blocks: u64, copies: Vec<u8>) -> Self {
+    /// That of so many blocks and frozen places never written, with these copies of its pages.
+    pub fn new(blocks: u64, frozen: u32, copies: Vec<u8>) -> Self {
         Table {
             entries: vec![RawEntry::default(); blocks as usize],
+            frozen: vec![RawEntry::default(); frozen as usize],
             dirty: BTreeSet::new(),
             copies,
         }
@@ -39,12 +42,42 @@ impl Table {
         self.dirty.insert(block / ENTRIES as u32);
     }
 
+    /// How many frozen places there are.
+    pub fn frozen_places(&self) -> u32 {
+        self.frozen.len() as u32
+    }
+
+    /// What a frozen place is said to hold. If nobody uses that data block any more the place is free.
+    pub fn frozen(&self, place: u32) -> Option<Frozen> {
+        let raw = self.frozen[place as usize];
+        raw.frozen().expect("only entries are stored")
+    }
+
+    pub fn set_frozen(&mut self, place: u32, frozen: Frozen) {
+        self.frozen[place as usize] = frozen.into();
+        let page = self.block_pages() + place / ENTRIES as u32;
+        self.dirty.insert(page);
+    }
+
+    fn block_pages(&self) -> u32 {
+        pages_of(self.entries.len() as u64) as u32
+    }
+
     /// Fills a page with what a checkpoint wrote; false if an entry is none.
     pub fn load(&mut self, page: u32, entries: &[RawEntry]) -> bool {
-        let first = page as usize * ENTRIES;
-        let places = self.entries[first..].iter_mut().zip(entries);
-        for (place, &entry) in places {
-            if entry.entry().is_none() {
+        let (is_one, places): (fn(&RawEntry) -> bool, _) =
+            match page.checked_sub(self.block_pages()) {
+                Some(page) => (
+                    |raw| raw.frozen().is_some(),
+                    &mut self.frozen[page as usize * ENTRIES..],
+                ),
+                None => (
+                    |raw| raw.entry().is_some(),
+                    &mut self.entries[page as usize * ENTRIES..],
+                ),
+            };
+        for (place, &entry) in places.iter_mut().zip(entries) {
+            if !is_one(&entry) {
                 return false;
             }
             *place = entry;
@@ -53,8 +86,12 @@ impl Table {
     }
 
     pub fn page(&self, page: u32) -> &[RawEntry] {
+        let (entries, page) = match page.checked_sub(self.block_pages()) {
+            Some(page) => (&self.frozen, page),
+            None => (&self.entries, page),
+        };
         let first = page as usize * ENTRIES;
-        &self.entries[first..self.entries.len().min(first + ENTRIES)]
+        &entries[first..entries.len().min(first + ENTRIES)]
     }
 
     /// Pages that a checkpoint must write.
@@ -74,6 +111,7 @@ impl Table {
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<RawEntry>() + self.copies.capacity()
+        (self.entries.capacity() + self.frozen.capacity()) * size_of::<RawEntry>()
+            + self.copies.capacity()
     }
 }

@@ -7,21 +7,21 @@ use crate::element::{Device, Work};
 use crate::error::ArrayError;
 use crate::icash::blocks::{Content, Form, Id};
 use crate::icash::content::crc_of;
-use crate::icash::format::Areas;
 use crate::icash::parameters::{BLOCK_BYTES, Compression, Similarity, TooBig};
-use crate::icash::place::BlockPlace;
+use crate::icash::place::{BlockPlace, DataBlock};
 use crate::icash::signature::Signature;
 use crate::icash::state::ICash;
 
 /// Where new content was put before the block is said to hold it.
 enum New {
-    Slot(u32),
+    Slot(DataBlock),
     Held(Form, crate::icash::segments::Chain),
 }
 
 impl ICash {
     /// Gives a block new content. Virtual block, data block and segments for it are free.
     pub(super) fn write_block(&mut self, block: u32, page: &Page) -> Result<(), ArrayError> {
+        self.thawed = None;
         let id = self.blocks.find(block);
         match id {
             Some(id) => self.count_hit(id),
@@ -34,12 +34,18 @@ impl ICash {
         let base = self.base_for(block, id, &signature, sketch.as_ref());
         let new = self.put(page, base)?;
         self.take_new(block, id, new, page, (signature, sketch));
+        self.bring_back();
         self.ram.put(block, page);
         Ok(())
     }
 
     /// Gives a block content as a delta from a data block, or compressed, if that is short.
-    pub(super) fn write_encoded(&mut self, block: u32, page: &Page, base: Option<u32>) -> bool {
+    pub(super) fn write_encoded(
+        &mut self,
+        block: u32,
+        page: &Page,
+        base: Option<DataBlock>,
+    ) -> bool {
         let Some((form, bytes)) = self.encode(page, base.as_slice()) else {
             return false;
         };
@@ -64,19 +70,19 @@ impl ICash {
         self.ram.remove(block);
         let id = self.virtual_for(block, id, &new);
         match new {
-            New::Slot(slot) => {
+            New::Slot(data) => {
                 self.set_content(id, Content::Stored, 0);
-                self.give_up_slot(id);
-                self.hold_slot(id, slot);
+                self.give_up_data(id);
+                self.hold_data(id, data);
                 self.set_content(id, Content::Slot, crc_of(page));
             }
             New::Held(form, chain) => {
                 self.set_content(id, Content::Held(form, chain), crc_of(page));
-                self.give_up_unused_slot(id);
+                self.give_up_unused_data(id);
             }
         }
         // The signature of a reference is that of its frozen content, which others are compared with.
-        if self.blocks.get(id).slot.is_none() || matches!(new, New::Slot(_)) {
+        if self.blocks.get(id).data.is_none() || matches!(new, New::Slot(_)) {
             let found = self.blocks.get_mut(id);
             (found.signature, found.sketch) = (Some(signature), sketch);
         }
@@ -105,12 +111,12 @@ impl ICash {
         id: Option<Id>,
         signature: &Signature,
         sketch: Option<&Sketch>,
-    ) -> Option<u32> {
+    ) -> Option<DataBlock> {
         if self.options.similarity == Similarity::Nothing {
             return None;
         }
         if let Some(id) = id {
-            let own = self.blocks.get(id).slot.filter(|_| self.is_reference(id));
+            let own = self.blocks.get(id).data.filter(|_| self.is_reference(id));
             return own.or(self.base_of(id));
         }
         match self.table.get(block).place {
@@ -124,30 +130,31 @@ impl ICash {
     }
 
     /// The data block of a cached block with the same address in another machine, or of its reference, if that
-    /// resembles this signature: the one that does most.
+    /// resembles this signature: the one that does most. A frozen one is left alone: for a delta the disk would be read.
     pub(super) fn counterpart(
         &self,
         block: u32,
         signature: &Signature,
         sketch: Option<&Sketch>,
-    ) -> Option<u32> {
+    ) -> Option<DataBlock> {
         if self.options.similarity == Similarity::Nothing {
             return None;
         }
         let mut best = None;
         for counterpart in self.addresses.counterparts(block) {
-            let Some(slot) = self.native_base(counterpart) else {
+            let base = self.native_base(counterpart);
+            let Some(base) = base.filter(|&base| self.pool.is_resident(base)) else {
                 continue;
             };
-            let Some(holder) = self.pool.users(slot).holder else {
+            let Some(holder) = self.pool.users(base).holder else {
                 continue;
             };
             let likeness = self.likeness(holder, signature, sketch);
             if likeness > 0 && best.is_none_or(|(most, _)| likeness > most) {
-                best = Some((likeness, slot));
+                best = Some((likeness, base));
             }
         }
-        best.map(|(_, slot)| slot)
+        best.map(|(_, base)| base)
     }
 
     /// How much a virtual block resembles a signature or sketch; 0 if not enough to compare contents.
@@ -167,13 +174,13 @@ impl ICash {
 
     /// Puts content where it belongs: a delta or compressed bytes into RAM, otherwise the block itself to the
     /// fast medium or, whole, into RAM for the log.
-    fn put(&mut self, page: &Page, base: Option<u32>) -> Result<New, ArrayError> {
+    fn put(&mut self, page: &Page, base: Option<DataBlock>) -> Result<New, ArrayError> {
         let encoded = self.encode(page, base.as_slice());
         self.counters.too_big += u64::from(base.is_some() && encoded.is_none());
         let (form, bytes) = match encoded {
             Some(encoded) => encoded,
-            None if self.options.too_big == TooBig::Fast => match self.write_slot(page)? {
-                Some(slot) => return Ok(New::Slot(slot)),
+            None if self.options.too_big == TooBig::Fast => match self.write_data(page)? {
+                Some(data) => return Ok(New::Slot(data)),
                 None => (Form::Whole, page.to_vec()),
             },
             None => (Form::Whole, page.to_vec()),
@@ -186,12 +193,12 @@ impl ICash {
     }
 
     /// The shortest encoding of content within the limit, as a delta from one of these data blocks or compressed.
-    pub(super) fn encode(&mut self, page: &Page, bases: &[u32]) -> Option<(Form, Vec<u8>)> {
+    pub(super) fn encode(&mut self, page: &Page, bases: &[DataBlock]) -> Option<(Form, Vec<u8>)> {
         let codec = self.options.codec;
         let mut limit = self.options.delta_limit;
         let mut best = None;
         for &base in bases {
-            let Ok(frozen) = self.read_slot(base) else {
+            let Ok(frozen) = self.read_data(base) else {
                 continue;
             };
             self.media.work(Work::Encode, BLOCK_BYTES);
@@ -224,17 +231,17 @@ impl ICash {
         }
     }
 
-    /// Writes content to a free data block; nothing if none is free.
-    pub(super) fn write_slot(&mut self, page: &Page) -> Result<Option<u32>, ArrayError> {
-        let Some(slot) = self.pool.take() else {
+    /// Writes content to a new data block; nothing if no slot is free.
+    pub(super) fn write_data(&mut self, page: &Page) -> Result<Option<DataBlock>, ArrayError> {
+        let Some((data, slot)) = self.pool.take() else {
             return Ok(None);
         };
-        if let Err(error) = self.media.write(Device::Fast, Areas::slot(slot), page) {
-            self.pool.release(slot);
+        if let Err(error) = self.media.write(Device::Fast, slot.offset(), page) {
+            self.pool.release(data);
             return Err(error.into());
         }
         self.counters.slot_writes += 1;
-        Ok(Some(slot))
+        Ok(Some(data))
     }
 
     /// The virtual block that gets new content. A reference whose content goes to a data block of its own, or
@@ -243,7 +250,7 @@ impl ICash {
         self.set_trimmed(block, false);
         let leaves_slot = |id: Id| match *new {
             New::Slot(_) => true,
-            New::Held(Form::Delta(base), _) => self.blocks.get(id).slot != Some(base),
+            New::Held(Form::Delta(base), _) => self.blocks.get(id).data != Some(base),
             New::Held(..) => false,
         };
         match id {
@@ -253,7 +260,7 @@ impl ICash {
                 self.blocks.insert(Some(block))
             }
             Some(id) => {
-                let is_own = matches!(new, New::Held(Form::Delta(base), _) if self.blocks.get(id).slot == Some(*base));
+                let is_own = matches!(new, New::Held(Form::Delta(base), _) if self.blocks.get(id).data == Some(*base));
                 self.counters.own_deltas += u64::from(is_own);
                 id
             }
@@ -262,16 +269,16 @@ impl ICash {
     }
 
     /// Gives up a data block that is neither content nor base of anything; false if it is not given up.
-    pub(super) fn give_up_unused_slot(&mut self, id: Id) -> bool {
+    pub(super) fn give_up_unused_data(&mut self, id: Id) -> bool {
         let found = self.blocks.get(id);
         let is_elsewhere = match found.content {
-            Content::Held(Form::Delta(base), _) => found.slot != Some(base),
+            Content::Held(Form::Delta(base), _) => found.data != Some(base),
             Content::Held(..) => true,
             Content::Slot | Content::Stored => false,
         };
         let gives_up = is_elsewhere && !self.is_reference(id);
         if gives_up {
-            self.give_up_slot(id);
+            self.give_up_data(id);
         }
         gives_up
     }

@@ -134,7 +134,7 @@ impl ICash {
         if let Some(id) = self.blocks.find(block) {
             self.blocks.get_mut(id).is_stuck = true;
         }
-        let base = self.table.get(block).place.slot();
+        let base = self.table.get(block).place.data();
         if let Some(Some(holder)) = base.map(|base| self.pool.users(base).holder) {
             self.blocks.get_mut(holder).is_stuck = true;
         }

@@ -2,8 +2,8 @@
 //! read from its slow medium alone. Nothing of it may panic, and whatever is opened keeps its invariants. Shared by
 //! a test and the fuzzer.
 //!
-//! The first byte names the array (bits 0 and 1), whether checksums are made to hold again (bit 2), and whether it
-//! is written after it was opened (bit 3). Then follow patches: which block (1 byte), where in it (2 bytes), how many
+//! The first byte names the array (bits 0 and 1), whether checksums are made to hold again (bit 2), whether it is
+//! written after it was opened (bit 3), and whether it has few slots and frozen places (bit 4). Then follow patches: which block (1 byte), where in it (2 bytes), how many
 //! bytes (1 byte; 255: the whole block is copied from the one that the next byte names), the bytes.
 
 use std::ops::Range;
@@ -22,6 +22,9 @@ const BLOCK: usize = 4096;
 const BLOCKS: u32 = 24;
 const SEGMENT_BLOCKS: u32 = 4;
 
+/// Arrays without frozen places.
+const ORDINARY: u8 = 4;
+
 type Page = [u8; BLOCK];
 
 /// An array and its media after a history.
@@ -32,14 +35,15 @@ struct Image {
     slow: Vec<u8>,
 }
 
-/// The four arrays: the paper's way, ordered write-back, strict mode with compression, super-features.
+/// The arrays: the paper's way, ordered write-back, strict mode with compression, super-features; and these with few
+/// slots and fewer frozen places.
 fn setup(number: u8) -> (Shape, Options) {
     let mut options = Options::new(26, 160);
     options.scan_every = 9;
     options.scan_blocks = 12;
     options.flush_blocks = 1;
     options.write_back_batch = 3;
-    match number {
+    match number % ORDINARY {
         2 => {
             options.too_big = TooBig::Log;
             options.compression = Compression::IfShorter;
@@ -47,14 +51,19 @@ fn setup(number: u8) -> (Shape, Options) {
         3 => options.similarity = Similarity::SuperFeatures,
         _ => {}
     }
-    let journal_blocks = if number == 1 { 8 } else { 0 };
+    let journal_blocks = if number % ORDINARY == 1 { 8 } else { 0 };
+    let (slots, frozen_blocks) = match number < ORDINARY {
+        true => (10, 0),
+        false => (5, 3),
+    };
     let machine = |number, blocks| Machine { number, blocks };
     let shape = Shape {
         machines: vec![machine(0, BLOCKS), machine(9, BLOCKS / 2)],
-        slots: 10,
+        slots,
         log_segments: options.least_log_segments(SEGMENT_BLOCKS, journal_blocks) + 2,
         segment_blocks: SEGMENT_BLOCKS,
         journal_blocks,
+        frozen_blocks,
     };
     (shape, options)
 }
@@ -105,7 +114,7 @@ fn work(element: &mut ICash, from: u32, count: u32) {
 
 /// An array that was opened three times, with a checkpoint, groups behind it, and a batch on its way home.
 fn image(number: u8) -> &'static Image {
-    static IMAGES: [OnceLock<Image>; 4] = [const { OnceLock::new() }; 4];
+    static IMAGES: [OnceLock<Image>; 8] = [const { OnceLock::new() }; 8];
     IMAGES[usize::from(number)].get_or_init(|| {
         let (shape, options) = setup(number);
         let (fast, slow) = bytes_needed(&shape).unwrap();
@@ -192,7 +201,7 @@ impl Media<'_> {
 /// Opens, checks, reads and writes; answers whether it could be opened.
 pub fn exercise(input: &[u8]) -> bool {
     let first = input.first().copied().unwrap_or(0);
-    let image = image(first & 3);
+    let image = image(first & 3 | first >> 2 & 4);
     let mut media = Media {
         areas: &image.areas,
         slow: image.slow.clone(),

@@ -54,6 +54,13 @@ impl Setup {
         options.ram_blocks = [0, 3, 9][options.scan_blocks % 3];
         options.tried = 1 + options.scan_blocks % 4;
         options.similar_positions = [4, 1][options.scan_blocks % 2];
+        // A few frozen places, so that they do not suffice, or as many as slots, or none.
+        let frozen_blocks = match options.scan_every % 4 {
+            0 => 0,
+            1 => slots,
+            _ => 1 + options.scan_every as u32 % 5,
+        };
+        options.virtual_blocks += frozen_blocks;
         options.halve_heatmap = draw.chance(20);
         if draw.chance(30) {
             options.too_big = TooBig::Log;
@@ -80,6 +87,7 @@ impl Setup {
                 + draw.below(6) as u32,
             segment_blocks,
             journal_blocks,
+            frozen_blocks,
         };
         Setup { shape, options }
     }
@@ -87,7 +95,7 @@ impl Setup {
     /// The same array, to be opened with other options; none if its log is too short for them.
     pub fn with_other_options(&self, draw: &mut Draw) -> Option<Setup> {
         let mut options = Setup::draw(draw).options;
-        options.virtual_blocks = self.shape.slots + draw.between(4, 40) as u32;
+        options.virtual_blocks = self.shape.data_blocks() as u32 + draw.between(4, 40) as u32;
         let shape = &self.shape;
         let least = options.least_log_segments(shape.segment_blocks, shape.journal_blocks);
         (least <= shape.log_segments).then(|| Setup {

@@ -85,7 +85,7 @@ pub fn memory_needed(shape: &Shape, options: &Options) -> u64 {
     16 * shape.blocks()
         + 300 * u64::from(options.virtual_blocks)
         + 68 * u64::from(options.segments)
-        + 200 * u64::from(shape.slots)
+        + 200 * shape.data_blocks()
         + (16 << 20)
 }
 
@@ -119,7 +119,9 @@ impl CreateArray {
             .unwrap_or((fast / FAST_PER_RAM).max(LEAST_RAM));
         let segments = ram / icash::parameters::SEGMENT_BYTES as u64;
         let (slots, segments) = (saturated(slots), saturated(segments));
-        let mut options = Options::new(virtual_blocks(slots, segments, all), segments);
+        let frozen_blocks = icash::parameters::frozen_blocks(slots);
+        let data_blocks = u64::from(slots) + u64::from(frozen_blocks);
+        let mut options = Options::new(virtual_blocks(data_blocks, segments, all), segments);
         options.write_back_batch = icash::parameters::write_back_batch(slots);
         if self.strict {
             options.too_big = TooBig::Log;
@@ -140,9 +142,10 @@ impl CreateArray {
             log_segments: least_log.max(log),
             segment_blocks: SEGMENT_BLOCKS,
             journal_blocks,
+            frozen_blocks,
         };
         let bytes = icash::bytes_needed(&shape)
-            .and_then(|bytes| options.validate(slots).map(|()| bytes))
+            .and_then(|bytes| options.validate(data_blocks).map(|()| bytes))
             .map_err(|error| ServeError::Usage(error.to_string()))?;
         Ok(Made {
             shape,
@@ -157,8 +160,8 @@ fn saturated(number: u64) -> u32 {
 }
 
 /// One for each data block, and for each delta that is likely to fit in RAM; no more than could be used.
-fn virtual_blocks(slots: u32, segments: u32, all: u64) -> u32 {
-    let least = u64::from(slots) + u64::from(Options::LEAST_MORE_VIRTUAL);
+fn virtual_blocks(data_blocks: u64, segments: u32, all: u64) -> u32 {
+    let least = data_blocks + u64::from(Options::LEAST_MORE_VIRTUAL);
     let wanted = least + u64::from(segments / SEGMENTS_PER_DELTA);
     saturated(wanted.min(least + all))
 }
@@ -362,7 +365,7 @@ mod tests {
                     .options
                     .least_log_segments(shape.segment_blocks, shape.journal_blocks);
                 assert!(shape.log_segments >= least);
-                made.options.validate(shape.slots).unwrap();
+                made.options.validate(shape.data_blocks()).unwrap();
             }
         }
     }

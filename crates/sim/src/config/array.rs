@@ -4,7 +4,9 @@
 //! for a data set.
 
 use flashlore_array::hdd::{Scheduler, drives};
-use flashlore_array::icash::parameters::{DELTA_LIMIT, MOST_TRIED, write_back_batch};
+use flashlore_array::icash::parameters::{
+    DELTA_LIMIT, MOST_TRIED, frozen_blocks, write_back_batch,
+};
 use flashlore_array::icash::{Compression, Fill, Options, Similarity, TooBig};
 use flashlore_array::timed::Costs;
 use flashlore_delta::Codec;
@@ -163,12 +165,13 @@ impl ArrayConfig {
     /// The options of I-CASH for a data set of so many pages, of which the machines have `blocks`.
     pub fn options(&self, data_set: u64, blocks: u64) -> Options {
         let slots = self.slots(data_set);
-        let most = blocks.saturating_add(u64::from(slots) + 4);
+        let data_blocks = u64::from(slots) + u64::from(frozen_blocks(slots));
+        let least = data_blocks + u64::from(Options::LEAST_MORE_VIRTUAL);
+        let most = blocks.saturating_add(least);
         let asked = match self.virtual_blocks {
             Entries::Limited(count) => count.min(most),
             Entries::Unlimited => most,
         };
-        let least = u64::from(slots) + u64::from(Options::LEAST_MORE_VIRTUAL);
         let virtual_blocks = asked.max(least).min(u64::from(u32::MAX - 1)) as u32;
         // 64 segments of 64 bytes make a page.
         let segments = share_of(self.delta_ram, data_set.saturating_mul(64), 256);

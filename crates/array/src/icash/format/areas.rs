@@ -15,7 +15,7 @@ pub struct Areas {
     pub roots: u64,
     /// Blocks of one copy of a root.
     pub root_blocks: u64,
-    /// The table: two copies of each page, side by side.
+    /// The table: two copies of each page, side by side. Those of frozen places follow those of blocks.
     pub table: u64,
     pub table_pages: u64,
     /// The journal of ordered write-back: heads, then images.
@@ -23,6 +23,8 @@ pub struct Areas {
     /// Blocks of the journal's heads.
     pub journal_heads: u64,
     pub log: u64,
+    /// The frozen places.
+    pub frozen: u64,
     /// The blocks' native places.
     pub home: u64,
     /// Blocks the slow medium has at least.
@@ -34,14 +36,16 @@ pub struct Areas {
 impl Areas {
     /// Those of an array of this shape.
     pub fn of(shape: &Shape) -> Self {
-        let table_pages = shape.blocks().div_ceil(table::ENTRIES as u64);
+        let table_pages =
+            table::pages_of(shape.blocks()) + table::pages_of(shape.frozen_blocks.into());
         let root_blocks = root::bytes_of(table_pages).div_ceil(BLOCK_BYTES as u64);
         let roots = SUPERBLOCKS;
         let table = roots + 4 * root_blocks;
         let journal_heads = heads_of(shape.journal_blocks);
         let journal = table + 2 * table_pages;
         let log = journal + journal_heads + u64::from(shape.journal_blocks);
-        let home = log + u64::from(shape.log_segments) * u64::from(shape.segment_blocks);
+        let frozen = log + u64::from(shape.log_segments) * u64::from(shape.segment_blocks);
+        let home = frozen + u64::from(shape.frozen_blocks);
         Areas {
             roots,
             root_blocks,
@@ -50,15 +54,21 @@ impl Areas {
             journal,
             journal_heads,
             log,
+            frozen,
             home,
             slow_blocks: home + shape.blocks(),
             fast_blocks: SUPERBLOCKS + u64::from(shape.slots),
         }
     }
 
-    /// Byte at which a data block begins on the fast medium.
+    /// Byte at which a slot begins on the fast medium.
     pub fn slot(slot: u32) -> u64 {
         (SUPERBLOCKS + u64::from(slot)) * BLOCK_BYTES as u64
+    }
+
+    /// Byte at which a frozen place begins on the slow medium.
+    pub fn frozen_place(&self, place: u32) -> u64 {
+        (self.frozen + u64::from(place)) * BLOCK_BYTES as u64
     }
 
     /// Byte at which a block's native place begins on the slow medium.

@@ -64,9 +64,11 @@ pub enum RecordKind {
     Alone,
     /// The content follows as a whole block.
     Whole,
+    /// It is no block's: the data block is in a frozen place, whose number stands for the address.
+    Frozen,
 }
 
-const KINDS: [RecordKind; 7] = [
+const KINDS: [RecordKind; 8] = [
     RecordKind::Zero,
     RecordKind::Home,
     RecordKind::Slot,
@@ -74,14 +76,16 @@ const KINDS: [RecordKind; 7] = [
     RecordKind::Delta,
     RecordKind::Alone,
     RecordKind::Whole,
+    RecordKind::Frozen,
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     pub kind: RecordKind,
+    /// The block's address; that of a frozen place is its number.
     pub lba: u64,
-    /// The data block, 0 where there is none.
-    pub slot: u32,
+    /// The name of the data block, 0 where there is none.
+    pub data: u32,
     /// CRC-32 of the content.
     pub crc: u32,
     /// The encoded content, where it lies in the block itself.
@@ -132,7 +136,7 @@ impl BlockBuilder {
             at + 2,
             &(record.payload.len() as u16).to_le_bytes(),
         );
-        put(&mut self.bytes, at + 4, &record.slot.to_le_bytes());
+        put(&mut self.bytes, at + 4, &record.data.to_le_bytes());
         put(&mut self.bytes, at + 8, &record.lba.to_le_bytes());
         put(&mut self.bytes, at + 16, &record.crc.to_le_bytes());
         put(&mut self.bytes, at + RECORD_BYTES, record.payload);
@@ -212,7 +216,7 @@ fn parse_record(bytes: &[u8], at: usize) -> Option<Record<'_>> {
     Some(Record {
         kind,
         lba: get_u64(head, 8),
-        slot: get_u32(head, 4),
+        data: get_u32(head, 4),
         crc: get_u32(head, 16),
         payload: bytes.get(start..start + length)?,
     })
@@ -234,14 +238,14 @@ mod tests {
     proptest! {
         #[test]
         fn a_block_comes_back(
-            records in prop::collection::vec((0usize..7, any::<u64>(), any::<u32>(), any::<u32>(), 0usize..2100), 0..20),
+            records in prop::collection::vec((0usize..8, any::<u64>(), any::<u32>(), any::<u32>(), 0usize..2100), 0..20),
         ) {
             let bytes = [0xA7; 2100];
             let mut builder = BlockBuilder::default();
             let mut kept = Vec::new();
-            for &(kind, lba, slot, crc, length) in &records {
+            for &(kind, lba, data, crc, length) in &records {
                 let payload = &bytes[..length];
-                let record = Record { kind: KINDS[kind], lba, slot, crc, payload };
+                let record = Record { kind: KINDS[kind], lba, data, crc, payload };
                 if let Some(at) = builder.push(&record) {
                     kept.push((record, at));
                 }
@@ -260,7 +264,7 @@ mod tests {
             put(&mut bytes, 8, &5u64.to_le_bytes());
             put(&mut bytes, 40, &(records % 300).to_le_bytes());
             for at in (RECORDS_AT..BLOCK_BYTES).step_by(RECORD_BYTES) {
-                bytes[at] %= 8;
+                bytes[at] %= 9;
             }
             seal(&mut bytes, MAGIC, 11);
             let _ = Block::parse(&bytes, 5, 11);

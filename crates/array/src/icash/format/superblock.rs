@@ -7,16 +7,18 @@ use crate::icash::format::bytes::{get_u32, is_sealed, put, seal};
 use crate::icash::parameters::{BLOCK_BYTES, LEAST_JOURNAL, LEAST_SLOTS};
 
 const MAGIC: &[u8; 4] = b"FLIC";
-/// Version 1 knew no sessions: its numbers are 0, as in a new array.
-const VERSIONS: std::ops::RangeInclusive<u32> = 1..=2;
+/// Version 1 knew no sessions: its numbers are 0, as in a new array. Those before 3 had no frozen places.
+const VERSIONS: std::ops::RangeInclusive<u32> = 1..=3;
+const FIRST_WITH_FROZEN: u32 = 3;
 const SESSION_AT: usize = 52;
+const FROZEN_AT: usize = 60;
 const MACHINES_AT: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     /// The virtual machines, each number once.
     pub machines: Vec<Machine>,
-    /// Data blocks on the fast medium.
+    /// Data blocks that the fast medium has room for.
     pub slots: u32,
     pub log_segments: u32,
     /// Blocks of a segment of the log.
@@ -24,11 +26,19 @@ pub struct Shape {
     /// Images of the journal of ordered write-back: the most blocks that may not be at home. 0 if blocks are
     /// written home in any order.
     pub journal_blocks: u32,
+    /// Frozen places on the slow medium: references, at most, whose data block left the fast one while their
+    /// associates stay. 0 if all associates go home before.
+    pub frozen_blocks: u32,
 }
 
 impl Shape {
     pub fn blocks(&self) -> u64 {
         self.machines.iter().map(|m| u64::from(m.blocks)).sum()
+    }
+
+    /// Data blocks there can be at the same time, in slots and frozen.
+    pub fn data_blocks(&self) -> u64 {
+        u64::from(self.slots) + u64::from(self.frozen_blocks)
     }
 
     pub fn validate(&self) -> Result<(), ArrayError> {
@@ -41,6 +51,12 @@ impl Shape {
         let (least_slots, most) = (LEAST_SLOTS.into(), u64::from(u32::MAX));
         refuse_outside(&[
             ("data blocks", self.slots.into(), least_slots, most - 1),
+            (
+                "data blocks and frozen places",
+                self.data_blocks(),
+                least_slots,
+                most - 1,
+            ),
             ("segments of the log", self.log_segments.into(), 4, most),
             (
                 "blocks of a segment",
@@ -121,6 +137,7 @@ impl Superblock {
         for (index, number) in session.iter().enumerate() {
             put(&mut bytes, SESSION_AT + 4 * index, &number.to_le_bytes());
         }
+        put(&mut bytes, FROZEN_AT, &shape.frozen_blocks.to_le_bytes());
         for (index, machine) in shape.machines.iter().enumerate() {
             let at = MACHINES_AT + 8 * index;
             bytes[at] = machine.number;
@@ -174,6 +191,10 @@ impl Superblock {
             log_segments: get_u32(bytes, 36),
             segment_blocks: get_u32(bytes, 40),
             journal_blocks: get_u32(bytes, 44),
+            frozen_blocks: match version {
+                FIRST_WITH_FROZEN.. => get_u32(bytes, FROZEN_AT),
+                _ => 0,
+            },
         };
         shape.validate().map_err(|error| error.to_string())?;
         Ok(Superblock {

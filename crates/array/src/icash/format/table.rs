@@ -1,4 +1,4 @@
-//! Pages of the place table: of each block one entry of 16 bytes.
+//! Pages of the place table: of each block one entry of 16 bytes, and in pages behind them one of each frozen place.
 
 use crate::icash::format::bytes::{get_u32, get_u64, is_sealed, put, seal};
 use crate::icash::parameters::BLOCK_BYTES;
@@ -9,8 +9,13 @@ const ENTRIES_AT: usize = 32;
 
 pub const ENTRIES: usize = (BLOCK_BYTES - ENTRIES_AT) / ENTRY_BYTES;
 
-/// The bytes of page number `page`, written by a checkpoint at `offset`. Missing entries are those of blocks that
-/// do not exist.
+/// Pages that so many entries take.
+pub fn pages_of(entries: u64) -> u64 {
+    entries.div_ceil(ENTRIES as u64)
+}
+
+/// The bytes of page number `page`, written by a checkpoint at `offset`. Missing entries are those of blocks
+/// and frozen places that do not exist.
 pub fn encode(entries: &[RawEntry], tag: u64, page: u32, checkpoint: u64, offset: u64) -> Vec<u8> {
     let mut bytes = vec![0; BLOCK_BYTES];
     put(&mut bytes, 8, &tag.to_le_bytes());

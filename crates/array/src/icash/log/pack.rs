@@ -13,11 +13,12 @@ use crate::icash::place::LogPlace;
 /// A record to be packed. The payload of a whole block is its content.
 #[derive(Debug, Clone)]
 pub struct Unpacked {
+    /// The block; of a frozen place its number.
     pub block: u32,
     pub lba: u64,
     pub kind: RecordKind,
-    /// The data block, 0 where there is none.
-    pub slot: u32,
+    /// The name of the data block, 0 where there is none.
+    pub data: u32,
     /// CRC-32 of the content.
     pub crc: u32,
     /// The encoded or whole content.
@@ -95,7 +96,7 @@ impl Packer<'_> {
         let record = Record {
             kind: unpacked.kind,
             lba: unpacked.lba,
-            slot: unpacked.slot,
+            data: unpacked.data,
             crc: unpacked.crc,
             payload: if is_whole { &[] } else { &unpacked.payload },
         };

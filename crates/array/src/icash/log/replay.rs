@@ -13,7 +13,7 @@ use crate::icash::place::LogPlace;
 pub struct Found {
     pub kind: RecordKind,
     pub lba: u64,
-    pub slot: u32,
+    pub data: u32,
     pub crc: u32,
     /// Where its content lies.
     pub at: LogPlace,
@@ -151,7 +151,7 @@ fn collect(
         records.push(Found {
             kind: record.kind,
             lba: record.lba,
-            slot: record.slot,
+            data: record.data,
             crc: record.crc,
             at,
         });
@@ -204,7 +204,7 @@ mod tests {
                 } else {
                     RecordKind::Alone
                 },
-                slot: 0,
+                data: 0,
                 crc: crc32fast::hash(&payload),
                 payload,
             }

@@ -8,11 +8,13 @@
 //! | `scans.rs` | which blocks become references and which their associates |
 //! | `counterparts.rs` | blocks with the same address in another machine |
 //! | `replacements.rs` | what is replaced first |
+//! | `evictions.rs` | references leave the fast medium, are read where they are frozen, and come back |
 //! | `runs.rs` | packing in sequence, unpacking, trims |
 
 mod accesses;
 mod answers;
 mod counterparts;
+mod evictions;
 mod ram;
 mod replacements;
 mod runs;
@@ -41,8 +43,20 @@ fn options() -> Options {
     }
 }
 
-/// An element of three machines and 60 data blocks.
+/// An element of three machines, 60 slots and no frozen places.
 fn element(options: Options) -> ICash {
+    let media = media(&options, 0);
+    open(&media, options)
+}
+
+type Media = (Arc<MemoryMedium>, Arc<MemoryMedium>);
+
+fn open((fast, slow): &Media, options: Options) -> ICash {
+    ICash::open(fast.clone(), slow.clone(), options).unwrap()
+}
+
+/// The media of a new element with so many frozen places.
+fn media(options: &Options, frozen_blocks: u32) -> Media {
     let machine = |number| Machine {
         number,
         blocks: BLOCKS,
@@ -53,12 +67,13 @@ fn element(options: Options) -> ICash {
         log_segments: options.least_log_segments(32, 0) + 8,
         segment_blocks: 32,
         journal_blocks: 0,
+        frozen_blocks,
     };
     let (fast, slow) = bytes_needed(&shape).unwrap();
     let fast = Arc::new(MemoryMedium::new(fast as usize));
     let slow = Arc::new(MemoryMedium::new(slow as usize));
     create(fast.clone(), slow.clone(), [7; 16], &shape).unwrap();
-    ICash::open(fast, slow, options).unwrap()
+    (fast, slow)
 }
 
 /// Content of a family with a given signature. Two of one family differ in eight bytes at most; two of different

@@ -93,7 +93,7 @@ fn replacement_2_takes_the_oldest_data_block_even_a_references() {
     let with_slots = |element: &ICash| -> Vec<u32> {
         let has_slot = |&block: &u32| {
             let id = element.blocks.find(block);
-            id.is_some_and(|id| element.blocks.get(id).slot.is_some())
+            id.is_some_and(|id| element.blocks.get(id).data.is_some())
         };
         (0..8).filter(has_slot).collect()
     };

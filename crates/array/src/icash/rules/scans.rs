@@ -236,7 +236,7 @@ fn only_a_block_that_a_later_one_resembles_becomes_a_reference() {
     let before = element.counters().slot_writes;
     element.scan_now();
     assert_eq!(element.counters().slot_writes - before, 1);
-    assert!(element.blocks.get(element.id(1)).slot.is_some());
+    assert!(element.blocks.get(element.id(1)).data.is_some());
     assert_eq!(element.state_of(1), BlockState::Independent);
     assert_eq!(element.counters().scan_references, 0);
 }
