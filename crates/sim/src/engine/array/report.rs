@@ -31,7 +31,7 @@ pub struct Base {
 
 /// What an element counts of itself.
 enum Counted {
-    ICash(icash::Counters),
+    ICash(Box<icash::Counters>),
     Rival(rivals::Counters),
 }
 
@@ -54,7 +54,7 @@ impl Base {
             ssd_operations: ssd.operations,
             disk_operations: (*reads, *writes),
             counted: match &setup.made {
-                Made::ICash(element) => Counted::ICash(*element.counters()),
+                Made::ICash(element) => Counted::ICash(Box::new(*element.counters())),
                 Made::Rival(element) => Counted::Rival(element.counters()),
             },
             disks: disks.statistics(),
