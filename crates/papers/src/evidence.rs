@@ -1,7 +1,7 @@
 //! Evidence: whether the experiments that a known difference names move the figures that are outside.
 //!
 //! A cause is shown by a run in which it is away and the figure is nearer to what is accepted. So an experiment counts
-//! if it takes one of the outside figures at least [`PART_OF_THE_WAY`] towards its range, or shortens the largest step
+//! if it takes one of the outside figures a quarter of the way towards its range at least, or shortens the largest step
 //! by which an order is broken as much. All of it is of the first seed, like the changed settings.
 
 use std::collections::BTreeSet;
