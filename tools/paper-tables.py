@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from flashlore.papers.document import Claim, Report
 
-BEGIN = "<!-- Verdicts: tools/paper-tables.py writes them. -->"
+BEGIN = "<!-- The verdicts, which tools/paper-tables.py writes. -->"
 END = "<!-- End of the verdicts. -->"
 NUMBERS = {1: "One seed, so without intervals", 3: "Three seeds", 5: "Five seeds"}
 
