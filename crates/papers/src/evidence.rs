@@ -64,7 +64,7 @@ impl Found {
     pub fn about(experiment: &Experiment<'_>, chosen: &Chosen<'_>, runs: &Figures) -> Self {
         let mut found = Found::default();
         for by in named(experiment.paper, chosen.claim) {
-            let Some(instead) = Instead::of(experiment, by) else {
+            let Some(instead) = Substitute::of(experiment, by) else {
                 found.partly = true;
                 continue;
             };
@@ -79,8 +79,8 @@ impl Found {
                     values.into_iter().flatten().collect::<Vec<f64>>()
                 };
                 let to = match &instead {
-                    Instead::Suffix(suffix) => Some(values(row, suffix)),
-                    Instead::Rows(rows) => {
+                    Substitute::Suffix(suffix) => Some(values(row, suffix)),
+                    Substitute::Rows(rows) => {
                         let of = rows
                             .iter()
                             .find(|other| other.stands_for(chosen.claim, row));
@@ -103,14 +103,14 @@ impl Found {
 }
 
 /// Where the figures of an experiment are.
-enum Instead<'a> {
+enum Substitute<'a> {
     /// Those of the runs whose names end so.
     Suffix(String),
     /// Those of these numbers.
     Rows(Vec<&'a Row>),
 }
 
-impl<'a> Instead<'a> {
+impl<'a> Substitute<'a> {
     /// Nothing if it was not run.
     fn of(experiment: &'a Experiment<'_>, by: &str) -> Option<Self> {
         match Shown::parse(by)? {
@@ -174,10 +174,8 @@ fn off(accept: Accept, values: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use std::num::NonZeroU32;
-
     use super::*;
-    use crate::experiment::{Captures, ReproduceOptions};
+    use crate::experiment::ReproduceOptions;
     use crate::verdict::Verdict;
 
     #[test]
@@ -229,16 +227,7 @@ item = [
     /// The verdicts on size and order of C1, and what is found: name, number, and whether it moves it.
     fn judged(shown: &str, variants: bool) -> (Verdict, Verdict, Vec<(String, String, bool)>) {
         let paper = Paper::parse("small", &PAPER.replace("SHOWN", shown)).unwrap();
-        let options = ReproduceOptions {
-            figures: Vec::new(),
-            variants,
-            scale: 1.0,
-            seed: 1,
-            seeds: NonZeroU32::MIN,
-            captures: Captures::Missing,
-            traces: None,
-        };
-        let experiment = Experiment::new(&paper, options).unwrap();
+        let experiment = Experiment::new(&paper, ReproduceOptions::of_tests(variants)).unwrap();
         let mut runs = Figures::default();
         let all = [
             ("web/plain", 10.0),

@@ -38,6 +38,22 @@ pub struct ReproduceOptions {
     pub traces: Option<PathBuf>,
 }
 
+#[cfg(test)]
+impl ReproduceOptions {
+    /// All claims at full size, with the first seed alone.
+    pub(crate) fn of_tests(variants: bool) -> Self {
+        ReproduceOptions {
+            figures: Vec::new(),
+            variants,
+            scale: 1.0,
+            seed: 1,
+            seeds: NonZeroU32::MIN,
+            captures: Captures::Missing,
+            traces: None,
+        }
+    }
+}
+
 /// Where captures are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Captures {
@@ -537,13 +553,8 @@ item = [{ name = "n", measure = "erases@web/plain", published = 5, tolerance = 2
         let groups = |scale: &str| {
             let paper = Paper::parse("small", &text.replace("SCALE", scale)).unwrap();
             let options = ReproduceOptions {
-                figures: Vec::new(),
-                variants: true,
-                scale: 1.0,
-                seed: 1,
                 seeds: NonZeroU32::new(2).unwrap(),
-                captures: Captures::Missing,
-                traces: None,
+                ..ReproduceOptions::of_tests(true)
             };
             let experiment = Experiment::new(&paper, options).unwrap();
             let groups = experiment.groups(None).unwrap().into_iter();
@@ -611,16 +622,7 @@ source = "s"
 item = [{ name = "n", falling = ["erases@web/plain", "erases@mail/plain"] }]
 "#;
         let paper = Paper::parse("small", text).unwrap();
-        let options = ReproduceOptions {
-            figures: Vec::new(),
-            variants: true,
-            scale: 1.0,
-            seed: 1,
-            seeds: NonZeroU32::MIN,
-            captures: Captures::Missing,
-            traces: None,
-        };
-        let experiment = Experiment::new(&paper, options).unwrap();
+        let experiment = Experiment::new(&paper, ReproduceOptions::of_tests(true)).unwrap();
         let groups = experiment.groups(None).unwrap();
         let blocks = groups
             .iter()

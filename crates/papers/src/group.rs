@@ -116,12 +116,7 @@ impl Group {
             let pages = recipes.as_ref().map(|recipes| recipes as &dyn PageSource);
             self.replay(reader(), &content, pages, ticker, &mut found)?;
         }
-        if let Some(name) = &self.count {
-            let counted =
-                values::count(reader(), &content, self.workload.scale, self.workload.hours)?;
-            found.figures.insert(name, counted);
-            self.scaled(name, &mut found);
-        }
+        self.count(reader(), &content, &mut found)?;
         Ok(found)
     }
 
@@ -151,11 +146,7 @@ impl Group {
         let content = WorkloadOptions::new(ContentModel::FromTrace);
         let mut found = self.nothing();
         self.replay(vec![capture.open()?], &content, pages, ticker, &mut found)?;
-        if let Some(name) = &self.count {
-            let counted = values::count(vec![capture.open()?], &content, 1.0, self.workload.hours)?;
-            found.figures.insert(name, counted);
-            self.scaled(name, &mut found);
-        }
+        self.count(vec![capture.open()?], &content, &mut found)?;
         Ok(found)
     }
 
@@ -174,12 +165,7 @@ impl Group {
         if !self.runs.is_empty() || !self.trials.is_empty() {
             self.replay(original.open()?, &content, None, ticker, &mut found)?;
         }
-        if let Some(name) = &self.count {
-            let readers = original.open()?;
-            let counted = values::count(readers, &content, 1.0, self.workload.hours)?;
-            found.figures.insert(name, counted);
-            self.scaled(name, &mut found);
-        }
+        self.count(original.open()?, &content, &mut found)?;
         Ok(found)
     }
 
@@ -250,15 +236,34 @@ impl Group {
             source: Box::new(source),
         })?;
         found.figures.insert(name, of_run(&done));
-        self.scaled(name, found);
+        found.figures.set(name, FACTOR, self.factor());
         let configuration = (name.to_owned(), config_hash(&config));
         found.configurations.push(configuration);
         Ok(())
     }
 
-    /// Tells the size of a run beside its figures.
-    fn scaled(&self, name: &str, found: &mut Found) {
-        found.figures.set(name, FACTOR, self.workload.scale);
+    /// Counts the values, if they are asked for.
+    fn count(
+        &self,
+        readers: Vec<TraceReader>,
+        content: &WorkloadOptions,
+        found: &mut Found,
+    ) -> Result<(), PaperError> {
+        if let Some(name) = &self.count {
+            let factor = self.factor();
+            let counted = values::count(readers, content, factor, self.workload.hours)?;
+            found.figures.insert(name, counted);
+            found.figures.set(name, FACTOR, factor);
+        }
+        Ok(())
+    }
+
+    /// The factor on what is replayed: profiles alone are made smaller.
+    fn factor(&self) -> f64 {
+        match self.workload.requests {
+            Requests::Profile(_) => self.workload.scale,
+            Requests::Capture(_) | Requests::Given(_) | Requests::Original(_) => 1.0,
+        }
     }
 
     /// Repeats a run with other values of a setting. What its last run gave stays under the name of the

@@ -2,8 +2,8 @@
 //!
 //! Invariants: a block has at most one virtual block; the LRU list holds each of them once; no more exist than the
 //! budget allows. What replacements look for is found without a walk over the whole list: every virtual block that is
-//! no reference is in `replaceable`; exactly those whose data block is on the fast medium are in `with_slot`; every one with content in
-//! RAM that is no reference is in `held`, and none without.
+//! no reference is in `replaceable`; exactly those whose data block is on the fast medium are in `with_slot`; every one
+//! with content in RAM that is no reference is in `held`, and none without.
 
 use std::collections::HashMap;
 

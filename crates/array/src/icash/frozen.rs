@@ -64,22 +64,19 @@ impl ICash {
         std::iter::once(id).chain(others).take(room).collect()
     }
 
-    /// The data block of a reference with its content, if that can be read and is what it should be.
-    fn content_to_freeze(&mut self, id: Id) -> Option<(DataBlock, Page)> {
+    /// The content of the data block of a reference, if that can be read and is what it should be.
+    fn content_to_freeze(&mut self, id: Id) -> Option<(Frozen, Page)> {
         let found = self.blocks.get(id);
         let known = (found.content == Content::Slot).then_some(found.crc);
         let data = found.data?;
         let page = self.read_data(data).ok()?;
-        let holds = known.is_none_or(|crc| crc == crc_of(&page));
-        holds.then_some((data, page))
+        let crc = crc_of(&page);
+        let holds = known.is_none_or(|known| known == crc);
+        holds.then_some((Frozen { data, crc }, page))
     }
 
     /// Writes contents to frozen places, those that are neighbours at once. Answers what was written.
-    fn write_frozen(
-        &mut self,
-        places: &[u32],
-        contents: &[(DataBlock, Page)],
-    ) -> Vec<(u32, Frozen)> {
+    fn write_frozen(&mut self, places: &[u32], contents: &[(Frozen, Page)]) -> Vec<(u32, Frozen)> {
         let placed: Vec<_> = places.iter().copied().zip(contents).collect();
         let mut frozen = Vec::new();
         let runs = placed.chunk_by(|(place, _), (next, _)| place + 1 == *next);
@@ -94,10 +91,7 @@ impl ICash {
                 self.counters.background_failures += 1;
                 continue;
             }
-            frozen.extend(run.iter().map(|&(place, &(data, ref page))| {
-                let crc = crc_of(page);
-                (place, Frozen { data, crc })
-            }));
+            frozen.extend(run.iter().map(|&(place, &(content, _))| (place, content)));
         }
         frozen
     }

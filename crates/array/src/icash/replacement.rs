@@ -9,8 +9,8 @@
 //! unrecorded. A step that finds a victim ends it, or makes everything recorded, or brings the victim's content home
 //! or, if that cannot be, marks it as stuck, and what is stuck is no victim again; a reference is frozen, or some of
 //! the blocks that depend on it and on the next ones go home. None of that can be done twice for the same block, so
-//! that there are at most four steps for each virtual block and one for each batch of dependents. A step that cannot do what it must fails,
-//! and that ends the loop too.
+//! that there are at most four steps for each virtual block and one for each batch of dependents. A step that cannot
+//! do what it must fails, and that ends the loop too.
 
 use std::collections::BTreeSet;
 

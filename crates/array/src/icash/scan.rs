@@ -236,14 +236,11 @@ impl ICash {
         bases: &[DataBlock],
     ) -> Result<(), ArrayError> {
         self.make_ready()?;
-        let present = |element: &Self, id| match element.blocks.get(id).content {
-            Content::Held(_, chain) => chain.bytes(),
-            Content::Slot | Content::Stored => 0,
+        let Some(id) = self.blocks.find(block) else {
+            return Ok(());
         };
-        let Some((id, old)) = self
-            .blocks
-            .find(block)
-            .and_then(|id| Some((id, self.base_of(id)?)))
+        let (Some(old), Content::Held(_, present)) =
+            (self.base_of(id), self.blocks.get(id).content)
         else {
             return Ok(());
         };
@@ -259,7 +256,7 @@ impl ICash {
         let better = bases.iter().copied().filter(|&base| resembles(base) > than);
         let better: Vec<DataBlock> = better.collect();
         if let Some((page, form @ Form::Delta(_), bytes)) = self.shortest(id, &better, Some(old))
-            && bytes.len() < present(self, id)
+            && bytes.len() < present.bytes()
             && self.hold_encoded(id, &page, form, &bytes)
         {
             self.must_record(id);

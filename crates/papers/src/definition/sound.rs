@@ -99,8 +99,8 @@ impl Paper {
             if let Some(id) = difference.claims.iter().find(|id| !known(id)) {
                 return Err(self.fault(place(), format!("there is no claim {id}")));
             }
-            let by = difference.shown_by.iter();
-            if let Some(by) = by.clone().find(|by| !self.is_experiment(by, difference)) {
+            let mut by = difference.shown_by.iter();
+            if let Some(by) = by.find(|by| !self.is_experiment(by, difference)) {
                 let message = format!(
                     "shown_by '{by}': expected `variant NAME`, or `item CLAIM/NAME` with instead_of, of those that \
                      there are"
