@@ -92,6 +92,7 @@ fn an_array_of_an_ssd_alone_is_that_ssd() {
         vec!["host.mode=open", "host.warmup=0.25"],
         vec!["host.mode=closed", "host.queue_depth=1"],
         DEEP.to_vec(),
+        [&DEEP[..], &["host.think_time=2ms"]].concat(),
     ] {
         let mut made = made("sysbench,scale=0.004");
         let alone = run(&mut made, "plain", &load);
@@ -307,8 +308,7 @@ fn a_run_that_cannot_be_is_refused_before_it_begins() {
     assert!(why.contains("needs the bytes of pages"), "{why}");
     refused("lru-cache", &[], false).unwrap();
     let pause = ["host.mode=closed", "host.think_time=1ms"];
-    let why = refused("raid0", &pause, true).unwrap_err();
-    assert!(why.contains("host.think_time"), "{why}");
+    refused("raid0", &pause, true).unwrap();
     let mut made = made;
     let mut config = configured(&made, "pure-ssd", &["device.capacity=1MiB"]);
     config.host.warmup = flashlore_sim::config::Share::new(0.0).unwrap();
