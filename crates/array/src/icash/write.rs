@@ -27,10 +27,10 @@ impl ICash {
             Some(id) => self.count_hit(id),
             None => self.counters.misses += 1,
         }
+        let (signature, sketch) = self.signatures_of(page);
         if self.options.answers_early {
             self.media.begin_background();
         }
-        let (signature, sketch) = self.signatures_of(page);
         let base = self.base_for(block, id, &signature, sketch.as_ref());
         let new = self.put(page, base)?;
         self.take_new(block, id, new, page, (signature, sketch));

@@ -26,6 +26,8 @@ pub struct ArrayConfig {
     pub kind: ArrayKind,
     /// Data blocks of the SSD, as a share of the data set.
     pub fast: Share,
+    /// Frozen places on the disk, as a share of the SSD's data blocks.
+    pub frozen: Share,
     /// Pages of a virtual machine; 0 = as the workload says, unlimited = one machine has all.
     pub machine_pages: Entries,
     /// Whether the images of all machines but the first are stored as its clones before the run.
@@ -145,6 +147,11 @@ impl ArrayConfig {
         share_of(self.fast, data_set, 64)
     }
 
+    /// Places on the disk for references that leave an SSD of so many data blocks.
+    pub fn frozen_blocks(&self, slots: u32) -> u32 {
+        share_of(self.frozen, slots.into(), 0).min(frozen_blocks(slots))
+    }
+
     /// Pages of 4 KiB that the SSD needs for a data set of so many pages below `pages`.
     pub fn ssd_units(&self, data_set: u64, pages: u64) -> u64 {
         match self.kind {
@@ -165,7 +172,7 @@ impl ArrayConfig {
     /// The options of I-CASH for a data set of so many pages, of which the machines have `blocks`.
     pub fn options(&self, data_set: u64, blocks: u64) -> Options {
         let slots = self.slots(data_set);
-        let data_blocks = u64::from(slots) + u64::from(frozen_blocks(slots));
+        let data_blocks = u64::from(slots) + u64::from(self.frozen_blocks(slots));
         let least = data_blocks + u64::from(Options::LEAST_MORE_VIRTUAL);
         let most = blocks.saturating_add(least);
         let asked = match self.virtual_blocks {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use flashlore_array::addresses::Machine;
 use flashlore_array::hdd::{self, Hdd, Raid0, SECTOR_BYTES, drives};
-use flashlore_array::icash::parameters::frozen_blocks;
 use flashlore_array::icash::{ICash, Shape, bytes_needed, create, lba};
 use flashlore_array::rivals::CacheOptions;
 use flashlore_array::timed::{Engine, Limits, Listener};
@@ -253,7 +252,7 @@ fn icash(
         log_segments: log_blocks.div_ceil(segment_blocks).max(least.into()) as u32,
         segment_blocks: segment_blocks as u32,
         journal_blocks,
-        frozen_blocks: frozen_blocks(slots),
+        frozen_blocks: array.frozen_blocks(slots),
     };
     let (fast, slow) = bytes_needed(&shape)?;
     let media = Media::new(fast, slow)?;
