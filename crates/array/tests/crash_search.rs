@@ -13,10 +13,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use flashlore_array::icash::{Counters, ICash, SlowAlone};
+use flashlore_array::icash::{Counters, SlowAlone};
 use flashlore_array::{ArrayError, Element};
 use flashlore_medium::MemoryMedium;
-use support::{Draw, Op, Power, Setup, Trouble, Value, operations, page};
+use support::{Attended, Draw, Op, Power, Setup, Trouble, Value, operations, page};
 
 /// Bytes of the fast and the slow medium.
 type Images = (Vec<u8>, Vec<u8>);
@@ -103,6 +103,8 @@ struct Tally {
     frozen: u64,
     brought_back: u64,
     batches: u64,
+    bypassed: u64,
+    bypassed_home: u64,
     alone: u64,
 }
 
@@ -114,7 +116,7 @@ struct Search {
 
 impl Search {
     /// Runs operations until the end or until something fails. What was acknowledged is noted.
-    fn run(&self, element: &mut ICash, ops: &[Op], oracle: &mut Oracle, trouble: Trouble) {
+    fn run(&self, element: &mut Attended, ops: &[Op], oracle: &mut Oracle, trouble: Trouble) {
         let mut batches = 0;
         for &op in ops {
             let before = oracle.states.len() - 1;
@@ -291,6 +293,8 @@ impl Search {
         tally.frozen += counters.references_frozen;
         tally.brought_back += counters.brought_back;
         tally.batches += counters.batches;
+        tally.bypassed += counters.bypassed_writes;
+        tally.bypassed_home += counters.bypassed_home;
     }
 }
 
@@ -381,6 +385,8 @@ fn no_crash_loses_what_was_flushed_or_mixes_states() {
         ("references frozen", tally.frozen),
         ("data blocks brought back", tally.brought_back),
         ("batches", tally.batches),
+        ("blocks written past the cache", tally.bypassed),
+        ("of these gone home", tally.bypassed_home),
         ("slow media opened alone", tally.alone),
         ("openings cut", tally.openings_cut),
         ("lives that went on", tally.went_on),

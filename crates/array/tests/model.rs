@@ -6,18 +6,18 @@ use crate::support;
 use std::sync::Arc;
 
 use flashlore_array::Element;
-use flashlore_array::icash::{Counters, ICash, Machine, Options, TooBig};
+use flashlore_array::icash::{Counters, Machine, Options, TooBig};
 use flashlore_medium::MemoryMedium;
 use proptest::prelude::*;
 use support::pages::draw_value;
-use support::{Draw, Op, Setup, Value, operations, page};
+use support::{Attended, Draw, Op, Setup, Value, operations, page};
 
 /// An element and what it must hold.
 struct Pair {
     setup: Setup,
     fast: Arc<MemoryMedium>,
     slow: Arc<MemoryMedium>,
-    element: Option<ICash>,
+    element: Option<Attended>,
     model: Vec<Value>,
     counters: Vec<Counters>,
 }
@@ -43,7 +43,7 @@ impl Pair {
         self.all_is_as_it_should_be();
     }
 
-    fn element(&mut self) -> &mut ICash {
+    fn element(&mut self) -> &mut Attended {
         self.element.as_mut().expect("it is open")
     }
 
@@ -259,6 +259,9 @@ fn long_histories_reach_everything_many_times() {
     reached("reference detached", |c| c.detached);
     reached("whole in the log", |c| c.whole);
     reached("fill", |c| c.fills);
+    reached("read past the cache", |c| c.bypassed_reads);
+    reached("written past the cache", |c| c.bypassed_writes);
+    reached("went home having passed", |c| c.bypassed_home);
     reached("unpacked", |c| c.unpacked);
     reached("same address", |c| c.same_address);
     reached("scan", |c| c.scans);

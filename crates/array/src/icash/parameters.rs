@@ -70,6 +70,9 @@ pub fn frozen_blocks(slots: u32) -> u32 {
 /// Blocks next to each other that are written at once when they go home, at most (chosen here: 1 MiB).
 pub const LONGEST_RUN: usize = 256;
 
+/// Blocks of a sequential stream behind which real arrays let it pass by (chosen here: 4 MiB, as bcache does).
+pub const SEQUENTIAL_CUTOFF: u32 = 1024;
+
 /// Data blocks kept free, so that new content never overwrites old (chosen here).
 pub const SPARE_SLOTS: u32 = 2;
 
@@ -157,6 +160,8 @@ pub struct Options {
     pub fill: Fill,
     /// Data blocks in RAM, at most.
     pub ram_blocks: u32,
+    /// Blocks of a sequential stream behind which it passes by; none passes by if it is 0.
+    pub sequential_cutoff: u32,
     /// Whether the other deltas of a log block that is read come to RAM too (paper).
     pub unpack_all: bool,
     pub codec: Codec,
@@ -185,6 +190,7 @@ impl Options {
             halve_heatmap: false,
             fill: Fill::default(),
             ram_blocks: 0,
+            sequential_cutoff: 0,
             unpack_all: true,
             codec: Codec::default(),
         }

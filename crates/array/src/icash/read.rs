@@ -69,6 +69,10 @@ impl ICash {
             *page = ZEROS;
             return Ok(());
         }
+        if let Some(passing) = self.passing.get(&block) {
+            *page = *passing.page;
+            return Ok(());
+        }
         let entry = self.table.get(block);
         let read = self.read_stored(block, &entry);
         let (content, log) = read.map_err(|source| self.addresses.unreadable(block, source))?;
@@ -178,7 +182,7 @@ impl ICash {
             }
             // What made room may have been its base.
             let entry = self.table.get(block);
-            let is_known = self.blocks.find(block).is_some() || self.trimmed.contains(&block);
+            let is_known = self.blocks.find(block).is_some() || self.is_bare(block);
             let form = form_of(&entry.place).filter(|_| !is_known && entry.place.at() == Some(at));
             if let Some(form) = form
                 && let Some(chain) = self.segments.store(&bytes)

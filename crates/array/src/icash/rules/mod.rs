@@ -27,6 +27,7 @@ use flashlore_delta::Page;
 use flashlore_medium::MemoryMedium;
 
 use crate::element::Element;
+use crate::error::ArrayError;
 use crate::icash::blocks::{Content, Id};
 use crate::icash::parameters::{SUB_BLOCK_BYTES, SUB_BLOCKS};
 use crate::icash::state::ICash;
@@ -123,6 +124,7 @@ impl ICash {
     fn write_page(&mut self, block: u32, content: Page) {
         let address = self.addresses.lba(block);
         self.write(address, &content).unwrap();
+        self.work_off();
         self.check().unwrap();
     }
 
@@ -131,8 +133,17 @@ impl ICash {
         let address = self.addresses.lba(block);
         let mut found = [0; 4096];
         self.read(address, &mut found).unwrap();
+        self.work_off();
         assert!(found == content, "block {block} holds something else");
         self.check().unwrap();
+    }
+
+    fn scan(&mut self) -> Result<(), ArrayError> {
+        self.scan_step()?;
+        while self.scanning.is_some() {
+            self.scan_step()?;
+        }
+        Ok(())
     }
 
     fn scan_now(&mut self) {
