@@ -105,6 +105,8 @@ struct Tally {
     batches: u64,
     bypassed: u64,
     bypassed_home: u64,
+    ahead: u64,
+    given_back: u64,
     alone: u64,
 }
 
@@ -295,6 +297,8 @@ impl Search {
         tally.batches += counters.batches;
         tally.bypassed += counters.bypassed_writes;
         tally.bypassed_home += counters.bypassed_home;
+        tally.ahead += counters.written_ahead;
+        tally.given_back += counters.given_back;
     }
 }
 
@@ -368,7 +372,7 @@ fn number(name: &str, default: u64) -> u64 {
 fn no_crash_loses_what_was_flushed_or_mixes_states() {
     let first = number("FLASHLORE_CRASH_SEED", 1);
     let mut tally = Tally::default();
-    for seed in first..first + number("FLASHLORE_CRASH_HISTORIES", 40) {
+    for seed in first..first + number("FLASHLORE_CRASH_HISTORIES", 60) {
         let searched = catch_unwind(AssertUnwindSafe(|| one_history(seed, tally)));
         tally = searched.unwrap_or_else(|_| panic!("the history of seed {seed} fails"));
     }
@@ -387,6 +391,8 @@ fn no_crash_loses_what_was_flushed_or_mixes_states() {
         ("batches", tally.batches),
         ("blocks written past the cache", tally.bypassed),
         ("of these gone home", tally.bypassed_home),
+        ("blocks gone home ahead", tally.ahead),
+        ("places given back", tally.given_back),
         ("slow media opened alone", tally.alone),
         ("openings cut", tally.openings_cut),
         ("lives that went on", tally.went_on),

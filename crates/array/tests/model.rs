@@ -10,7 +10,7 @@ use flashlore_array::icash::{Counters, Machine, Options, TooBig};
 use flashlore_medium::MemoryMedium;
 use proptest::prelude::*;
 use support::pages::draw_value;
-use support::{Attended, Draw, Op, Setup, Value, operations, page};
+use support::{Attendance, Attended, Draw, Op, Setup, Value, operations, page};
 
 /// An element and what it must hold.
 struct Pair {
@@ -262,6 +262,8 @@ fn long_histories_reach_everything_many_times() {
     reached("read past the cache", |c| c.bypassed_reads);
     reached("written past the cache", |c| c.bypassed_writes);
     reached("went home having passed", |c| c.bypassed_home);
+    reached("went home ahead", |c| c.written_ahead);
+    reached("given back", |c| c.given_back);
     reached("unpacked", |c| c.unpacked);
     reached("same address", |c| c.same_address);
     reached("scan", |c| c.scans);
@@ -290,6 +292,7 @@ fn long_histories_reach_everything_many_times() {
 fn deltas_of_references_leave_ram_when_there_are_no_others() {
     let mut draw = Draw::new(5);
     let mut setup = Setup::draw(&mut draw);
+    setup.attendance = Attendance::PLAIN;
     setup.shape.machines.truncate(1);
     setup.shape.machines[0].blocks = 12;
     (setup.shape.slots, setup.shape.frozen_blocks) = (14, 0);

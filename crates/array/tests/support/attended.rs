@@ -1,24 +1,34 @@
 //! An element that is attended to as a server or a simulation does: work follows its requests, all that is due, some
-//! steps of it, or none.
+//! steps of it, or none; and perhaps work ahead of them.
 
 use std::ops::{Deref, DerefMut};
 
 use flashlore_array::element::Statistics;
 use flashlore_array::icash::ICash;
+use flashlore_array::icash::ahead::Reach;
 use flashlore_array::{ArrayError, Element};
 use flashlore_delta::Page;
 
 /// How many steps of work follow a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attendance {
+pub enum Steps {
     All,
     /// So many: a scan or a cleaning has requests between its steps, and what is put off, requests have to do.
     AtMost(u32),
 }
 
+/// How an element is attended to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attendance {
+    pub steps: Steps,
+    /// Whether what holds nothing is given back now and then, and blocks go home before they have to.
+    pub is_ahead: bool,
+}
+
 pub struct Attended {
     element: ICash,
     attendance: Attendance,
+    requests: u64,
 }
 
 impl Attended {
@@ -26,6 +36,7 @@ impl Attended {
         Attended {
             element,
             attendance,
+            requests: 0,
         }
     }
 
@@ -38,17 +49,37 @@ impl Attended {
     }
 
     fn attend<T>(&mut self, done: T) -> T {
-        match self.attendance {
-            Attendance::All => self.element.work_off(),
-            Attendance::AtMost(steps) => {
+        match self.attendance.steps {
+            Steps::All => self.element.work_off(),
+            Steps::AtMost(steps) => {
                 for _ in 0..steps {
                     // What fails is counted, and due again.
                     let _ = self.element.work();
                 }
             }
         }
+        self.requests += 1;
+        if self.attendance.is_ahead && self.requests.is_multiple_of(5) {
+            // What fails is counted.
+            while matches!(self.element.give_back(), Ok(true)) {}
+        }
+        if self.attendance.is_ahead && self.requests.is_multiple_of(13) {
+            let reach = match self.requests.is_multiple_of(2) {
+                true => Reach::All,
+                false => Reach::Oldest,
+            };
+            let _ = self.element.write_back_ahead(reach, 3);
+        }
         done
     }
+}
+
+impl Attendance {
+    /// All that is due, and nothing ahead.
+    pub const PLAIN: Attendance = Attendance {
+        steps: Steps::All,
+        is_ahead: false,
+    };
 }
 
 impl Deref for Attended {

@@ -19,7 +19,7 @@ pub mod pages;
 pub mod power;
 pub mod setup;
 
-pub use attended::{Attendance, Attended};
+pub use attended::{Attendance, Attended, Steps};
 pub use draw::Draw;
 pub use history::{Op, operations};
 pub use pages::{Value, page};

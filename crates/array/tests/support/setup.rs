@@ -9,7 +9,7 @@ use flashlore_array::icash::{
 };
 use flashlore_medium::{Medium, MemoryMedium};
 
-use crate::support::attended::{Attendance, Attended};
+use crate::support::attended::{Attendance, Attended, Steps};
 use crate::support::draw::Draw;
 
 /// An array and how it is opened.
@@ -57,11 +57,14 @@ impl Setup {
         options.tried = 1 + options.scan_blocks % 4;
         options.similar_positions = [4, 1][options.scan_blocks % 2];
         options.sequential_cutoff = [0, 1, 3][options.scan_every as usize % 3];
-        let attendance = match options.scan_blocks % 7 {
-            0 => Attendance::AtMost(0),
-            1 | 2 => Attendance::AtMost(1),
-            3 => Attendance::AtMost(2),
-            _ => Attendance::All,
+        let attendance = Attendance {
+            steps: match options.scan_blocks % 7 {
+                0 => Steps::AtMost(0),
+                1 | 2 => Steps::AtMost(1),
+                3 => Steps::AtMost(2),
+                _ => Steps::All,
+            },
+            is_ahead: options.scan_every % 5 < 2,
         };
         // A few frozen places, so that they do not suffice, or as many as slots, or none.
         let frozen_blocks = match options.scan_every % 4 {
