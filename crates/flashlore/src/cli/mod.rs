@@ -21,7 +21,7 @@ pub use volume::{
     ArrayArgs, BenchArgs, BenchPattern, CheckArgs, CloneArgs, CreateArgs, DiffArgs, DumpArgs,
     DumpPart, ExportArgs, FilterArgs, ImportArgs, InfoVolumeArgs, LogArgs, MarkArgs, MountArgs,
     OnPressure, PurgeArgs, ReadArgs, RecordArgs, RecoverArgs, ResizeArgs, ScrubArgs, ServeArgs,
-    ServingArgs, SnapshotCommand, SnapshotListArgs, VolumeArgs, VolumeSystem,
+    ServingArgs, SnapshotCommand, SnapshotListArgs, TuneArgs, VolumeArgs, VolumeSystem,
 };
 
 /// A content-aware flash translation layer: replays block traces in simulated time on a plain SSD
@@ -86,6 +86,8 @@ pub enum Command {
     Create(CreateArgs),
     /// Fill a machine of an array as a clone of another one
     Clone(CloneArgs),
+    /// Show or change how an array works, also while it is served
+    Tune(TuneArgs),
     /// Make a volume larger
     Resize(ResizeArgs),
     /// Serve a volume over NBD

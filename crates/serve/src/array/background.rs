@@ -203,3 +203,94 @@ fn time_for(blocks: u64, rate: Bytes) -> Duration {
         Bytes::Limited(Size(rate)) => Duration::from_secs_f64(bytes / rate.max(1) as f64),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use flashlore_array::icash::{self, ICash, Machine, Options, Shape};
+    use flashlore_medium::{Failure, Faults, FaultyMedium, MemoryMedium, When, WriteFault};
+    use flashlore_volume::disk::BlockDevice;
+
+    use super::*;
+
+    type Faulty = Arc<FaultyMedium<MemoryMedium>>;
+
+    /// An array with room for twenty blocks on the fast medium, and its slow medium.
+    fn machines() -> (Arc<Machines>, Faulty) {
+        let options = Options::new(60, 400);
+        let shape = Shape {
+            machines: vec![Machine {
+                number: 0,
+                blocks: 200,
+            }],
+            slots: 20,
+            log_segments: options.least_log_segments(32, 0) + 4,
+            segment_blocks: 32,
+            journal_blocks: 0,
+            frozen_blocks: 20,
+        };
+        let (fast, slow) = icash::bytes_needed(&shape).unwrap();
+        let medium = |bytes| {
+            let medium = MemoryMedium::new(bytes as usize);
+            Arc::new(FaultyMedium::new(medium, Faults::default()))
+        };
+        let (fast, slow): (Faulty, Faulty) = (medium(fast), medium(slow));
+        icash::create(fast.clone(), slow.clone(), [1; 16], &shape).unwrap();
+        let element = ICash::open(fast, slow.clone(), options).unwrap();
+        (Machines::whole(element).unwrap(), slow)
+    }
+
+    fn write(machines: &Arc<Machines>, number: u64) {
+        let byte = |at: u64| (at.wrapping_mul(at ^ number.wrapping_mul(977)) >> 3) as u8;
+        let page: Vec<u8> = (0..PAGE_BYTES as u64).map(byte).collect();
+        let at = number % 100 * 2 * PAGE_BYTES as u64;
+        // It may fail as the work does that it cannot go on without.
+        let _ = machines.disk(0).write(at, &page);
+    }
+
+    #[test]
+    fn what_fails_behind_requests_is_told_and_done_later() {
+        let (machines, slow) = machines();
+        let troubles = Arc::new(Troubles::default());
+        let background = Background::start(&machines, &troubles).unwrap();
+        slow.set_faults(Faults {
+            writes: Some(WriteFault {
+                when: When::From(1),
+                failure: Failure::NoSpace,
+            }),
+            ..Faults::default()
+        });
+        let begun = Instant::now();
+        let mut number = 0;
+        while troubles.failures().is_none() {
+            write(&machines, number);
+            number += 1;
+            assert!(begun.elapsed() < Duration::from_secs(60), "nothing is told");
+        }
+        let told = troubles.failures().unwrap().last;
+        assert!(told.starts_with("work in the background failed: "), "{told}");
+        slow.set_faults(Faults::default());
+        write(&machines, 1);
+        while machines.look(|store| Ok(store.is_work_due())).unwrap() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it is not done");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        background.end();
+        machines.close().unwrap();
+    }
+
+    #[test]
+    fn it_ends_when_it_is_told_to_and_when_it_is_dropped() {
+        for is_told in [false, true] {
+            let (machines, _) = machines();
+            let background = Background::start(&machines, &Arc::default()).unwrap();
+            (0..200).for_each(|number| write(&machines, number));
+            if is_told {
+                background.end();
+                assert_eq!(Arc::strong_count(&machines), 1);
+            }
+            drop(background);
+            assert_eq!(Arc::strong_count(&machines), 1, "somebody still has it");
+            machines.close().unwrap();
+        }
+    }
+}

@@ -6,6 +6,7 @@
 //! | [`create`] | `create`, `clone`, `mount` |
 //! | [`mod@serve`] | `serve`, `record` |
 //! | [`resize`] | `resize` |
+//! | [`tune`] | `tune` |
 //! | [`history`] | `log`, `snapshot`, `mark`, `recover`, `read`, `diff`, `purge` |
 //!
 //! Here: what all share, and the commands that look at a volume.
@@ -19,6 +20,7 @@ mod create;
 mod history;
 mod resize;
 mod serve;
+mod tune;
 
 pub use bench::{BenchArgs, BenchPattern};
 pub use create::{ArrayArgs, CloneArgs, CreateArgs, MountArgs, OnPressure, VolumeSystem};
@@ -28,6 +30,7 @@ pub use history::{
 };
 pub use resize::ResizeArgs;
 pub use serve::{FilterArgs, RecordArgs, ServeArgs, ServingArgs};
+pub use tune::TuneArgs;
 
 /// The volume of a command.
 #[derive(Args)]

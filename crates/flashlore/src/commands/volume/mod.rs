@@ -10,6 +10,7 @@
 //! | [`mod@mount`] | `mount` |
 //! | [`image`] | `import`, `export`, `read` |
 //! | [`state`] | `info` |
+//! | [`mod@tune`] | `tune` |
 //! | [`history`] | `log`, `snapshot`, `mark`, `recover`, `diff`, `purge` |
 //! | [`inspect`] | `check`, `scrub`, `dump` |
 //!
@@ -27,6 +28,7 @@ mod resize;
 mod running;
 mod serve;
 mod state;
+mod tune;
 
 use flashlore_medium::{Access, FileMedium, Mode};
 use flashlore_serve::control::{Reach, ask};
@@ -44,6 +46,7 @@ pub use mount::mount;
 pub use resize::resize;
 pub use serve::{record, serve};
 pub use state::info;
+pub use tune::tune;
 
 use crate::cli::VolumeArgs;
 use crate::error::CliError;
