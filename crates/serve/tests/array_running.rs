@@ -116,7 +116,9 @@ impl Running {
 fn noise(seed: u64, bytes: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let number = |_| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         (state >> 56) as u8
     };
     (0..bytes).map(number).collect()
@@ -135,8 +137,12 @@ fn a_request_of_many_pages_is_one_and_its_scan_runs_when_nobody_asks_for_anythin
     for request in 0..9 {
         match request % 3 {
             // Parts of pages in front and behind, each of which is read first.
-            0 => disk.write(request * 64 * PAGE + 7, &noise(request, 8 * PAGE)).unwrap(),
-            1 => disk.write_zeroes(request * 64 * PAGE + 7, 8 * PAGE, true).unwrap(),
+            0 => disk
+                .write(request * 64 * PAGE + 7, &noise(request, 8 * PAGE))
+                .unwrap(),
+            1 => disk
+                .write_zeroes(request * 64 * PAGE + 7, 8 * PAGE, true)
+                .unwrap(),
             _ => disk.read(PAGE / 2, &mut [0; 9 * PAGE as usize]).unwrap(),
         }
     }
@@ -152,12 +158,18 @@ fn a_request_of_many_pages_is_one_and_its_scan_runs_when_nobody_asks_for_anythin
 fn hit_rate(running: &Running) -> f64 {
     let hits = |element: &ElementInfo| {
         let kinds = ["hits_independent", "hits_associate", "hits_reference"];
-        kinds.iter().map(|kind| element.counters[*kind]).sum::<u64>()
+        kinds
+            .iter()
+            .map(|kind| element.counters[*kind])
+            .sum::<u64>()
     };
     let before = running.element();
     for number in 0..75_u64 {
         let mut page = [0; PAGE as usize];
-        running.disk().read(number * 31 % 75 * 2 * PAGE, &mut page).unwrap();
+        running
+            .disk()
+            .read(number * 31 % 75 * 2 * PAGE, &mut page)
+            .unwrap();
         assert!(page == *noise(number * 31 % 75 * 2, PAGE));
     }
     let after = running.element();
@@ -210,13 +222,16 @@ fn what_is_dirty_goes_home_at_a_rate_when_nobody_asks_for_anything() {
     running.tune(&set).unwrap();
     let disk = running.disk();
     for page in 0..600 {
-        disk.write(page * 5 % 3000 * PAGE, &noise(page, PAGE)).unwrap();
+        disk.write(page * 5 % 3000 * PAGE, &noise(page, PAGE))
+            .unwrap();
     }
     disk.flush().unwrap();
     let begun = Instant::now();
     let dirty = running.element().dirty;
     assert!(dirty > 2 * MIB, "{dirty}");
-    running.until("less is dirty", |element| element.dirty <= element.dirty_target);
+    running.until("less is dirty", |element| {
+        element.dirty <= element.dirty_target
+    });
     let element = running.element();
     assert!(element.dirty_target <= 4 * MIB / 10);
     // Not all at once: what went home took its time.
@@ -239,10 +254,13 @@ fn what_is_dirty_goes_home_at_a_rate_when_nobody_asks_for_anything() {
 #[test]
 fn clients_that_are_faster_than_the_rate_are_slowed_and_not_stuck() {
     let running = Running::new(MIB, false);
-    running.tune(&[("write-back-rate", "4KiB"), ("dirty-target", "0%")]).unwrap();
+    running
+        .tune(&[("write-back-rate", "4KiB"), ("dirty-target", "0%")])
+        .unwrap();
     let disk = running.disk();
     for page in 0..3000 {
-        disk.write(page * 7 % 4000 * PAGE, &noise(page, PAGE)).unwrap();
+        disk.write(page * 7 % 4000 * PAGE, &noise(page, PAGE))
+            .unwrap();
     }
     disk.flush().unwrap();
     for page in 0..3000 {
@@ -326,7 +344,9 @@ fn what_is_changed_counts_at_once_and_stays() {
         assert_eq!(running.tune(&[]).unwrap(), defaults);
         assert_eq!(json(), stored);
     }
-    let changed = running.tune(&[("fill", "never"), ("dirty-target", "20%")]).unwrap();
+    let changed = running
+        .tune(&[("fill", "never"), ("dirty-target", "20%")])
+        .unwrap();
     assert_eq!(value_of(&changed, "fill"), "never");
     assert_ne!(json(), stored);
     running.reopen();
@@ -350,12 +370,16 @@ fn what_is_changed_counts_at_once_and_stays() {
 #[test]
 fn with_ordered_write_back_all_goes_home_ahead() {
     let running = Running::new(MIB, true);
-    running.tune(&[("dirty-target", "0%"), ("write-back-rate", "unlimited")]).unwrap();
+    running
+        .tune(&[("dirty-target", "0%"), ("write-back-rate", "unlimited")])
+        .unwrap();
     let disk = running.disk();
     for page in 0..200 {
         disk.write(page * 3 * PAGE, &noise(page, PAGE)).unwrap();
     }
     disk.flush().unwrap();
-    running.until("all is at home", |element| element.dirty == 0 && element.away == 0);
+    running.until("all is at home", |element| {
+        element.dirty == 0 && element.away == 0
+    });
     running.service().close().unwrap();
 }

@@ -77,9 +77,7 @@ impl ICash {
     fn oldest_dirty(&mut self, most: usize) -> BTreeSet<u32> {
         let table = &self.table;
         let wanted = |_, found: &Virtual| !found.is_stuck && needs_home(table, found);
-        let oldest = self
-            .blocks
-            .oldest(Class::WithSlot, most, |_| false, wanted);
+        let oldest = self.blocks.oldest(Class::WithSlot, most, |_| false, wanted);
         let blocks = oldest.into_iter();
         blocks.filter_map(|id| self.blocks.get(id).block).collect()
     }

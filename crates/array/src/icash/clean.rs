@@ -99,7 +99,7 @@ impl ICash {
     }
 
     /// Whether so many segments beyond the reserve are free.
-    fn has_log_room(&self, beyond: u32) -> bool {
+    pub(super) fn has_log_room(&self, beyond: u32) -> bool {
         let reserve = reserve(
             self.shape.segment_blocks,
             self.shape.journal_blocks,

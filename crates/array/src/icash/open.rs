@@ -468,6 +468,7 @@ impl ICash {
             encoder: Encoder::new(),
             thawed: None,
             requests_since_scan: 0,
+            leaves_work: false,
             scanning: None,
             cleaning: None,
             continues_request: false,

@@ -300,8 +300,14 @@ impl Pool {
                 self.slots
             ));
         }
-        let is_in_use = self.unused_slots.iter().any(|&slot| slots[slot as usize].is_some())
-            || self.unused_places.iter().any(|&place| places[place as usize].is_some());
+        let is_in_use = self
+            .unused_slots
+            .iter()
+            .any(|&slot| slots[slot as usize].is_some())
+            || self
+                .unused_places
+                .iter()
+                .any(|&place| places[place as usize].is_some());
         if is_in_use {
             return Err(format!(
                 "slots {:?} and frozen places {:?} would be given back, and one is in use",

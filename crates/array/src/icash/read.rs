@@ -87,9 +87,15 @@ impl ICash {
         {
             self.unpack_neighbours(block, log);
         }
-        match self.make_ready() {
+        let ready = match self.leaves_work {
+            // A read can do without: it remembers the block where there is room for it.
+            true => Ok(()),
+            false => self.make_ready(),
+        };
+        let has_room = self.blocks.left() > 0 && self.segments.left() >= SPARE_SEGMENTS;
+        match ready {
             // Making room may have moved the block: then it waits for its next access.
-            Ok(()) if self.table.get(block) == entry => {
+            Ok(()) if has_room && self.table.get(block) == entry => {
                 self.admit(block, &entry, page, log.as_ref())
             }
             Ok(()) => {}

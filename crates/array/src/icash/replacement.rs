@@ -24,12 +24,17 @@ use crate::icash::table::Table;
 impl ICash {
     /// Makes what a request may need: room in the log, virtual blocks, data blocks, segments.
     pub(super) fn make_ready(&mut self) -> Result<(), ArrayError> {
-        while self.ready_step()? {}
+        // Where somebody makes more room at any moment a request takes the last slot.
+        let slots = match self.leaves_work {
+            true => 1,
+            false => SPARE_SLOTS,
+        };
+        while self.ready_step(slots)? {}
         Ok(())
     }
 
-    /// One step towards what a request may need; false if all of it is there.
-    pub(super) fn ready_step(&mut self) -> Result<bool, ArrayError> {
+    /// One step towards what a request may need, so many free slots among it; false if all of it is there.
+    pub(super) fn ready_step(&mut self, slots: u32) -> Result<bool, ArrayError> {
         self.refuse_if_stopped()?;
         if self.is_flush_due() {
             self.keep_room()?;
@@ -42,7 +47,7 @@ impl ICash {
             self.replace_virtual_block()?;
             return Ok(true);
         }
-        if self.pool.free() < SPARE_SLOTS && self.replace_data_block()? {
+        if self.pool.free() < slots && self.replace_data_block()? {
             return Ok(true);
         }
         if self.segments.left() < SPARE_SEGMENTS {

@@ -91,6 +91,8 @@ pub struct ICash {
     /// The frozen data block that was read last for a request or a scan, which may come back to the fast medium.
     pub(super) thawed: Option<(DataBlock, Page)>,
     pub(super) requests_since_scan: u64,
+    /// Whether requests leave work that they can go on without.
+    pub(super) leaves_work: bool,
     /// The scan under way.
     pub(super) scanning: Option<Scan>,
     /// Segments of the log that were cleaned since there was too little room, until there is enough.

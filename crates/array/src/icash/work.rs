@@ -14,6 +14,12 @@ impl ICash {
         self.requests_since_scan += u64::from(!continues);
     }
 
+    /// From now on somebody does the work that is due at any moment: a request leaves all of it that it can go on
+    /// without.
+    pub fn leave_work(&mut self) {
+        self.leaves_work = true;
+    }
+
     /// One step of the work that is due; false if none is. After a failure that leaves open what a medium holds there
     /// is none.
     pub(super) fn work_step(&mut self) -> Result<bool, ArrayError> {
@@ -30,7 +36,7 @@ impl ICash {
             self.scan_step()?;
             return Ok(true);
         }
-        if self.room_step()? || self.ready_step()? {
+        if self.room_step()? || self.ready_step(SPARE_SLOTS)? {
             return Ok(true);
         }
         if self.is_passed_batch_due() {

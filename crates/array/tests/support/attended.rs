@@ -32,7 +32,10 @@ pub struct Attended {
 }
 
 impl Attended {
-    pub fn new(element: ICash, attendance: Attendance) -> Attended {
+    pub fn new(mut element: ICash, attendance: Attendance) -> Attended {
+        if attendance.steps != Steps::All {
+            element.leave_work();
+        }
         Attended {
             element,
             attendance,

@@ -267,7 +267,10 @@ mod tests {
             assert!(begun.elapsed() < Duration::from_secs(60), "nothing is told");
         }
         let told = troubles.failures().unwrap().last;
-        assert!(told.starts_with("work in the background failed: "), "{told}");
+        assert!(
+            told.starts_with("work in the background failed: "),
+            "{told}"
+        );
         slow.set_faults(Faults::default());
         write(&machines, 1);
         while machines.look(|store| Ok(store.is_work_due())).unwrap() {

@@ -147,14 +147,18 @@ impl ArrayService {
     pub fn open(home: Home, mode: Mode, clock: Clock, access: Access) -> Result<Self, ServeError> {
         let home = home.held()?;
         let (description, fast, slow) = media(&home, mode, access)?;
-        let element = element(&home, &description, fast, slow, access)?;
+        let mut element = element(&home, &description, fast, slow, access)?;
         let was_closed = element.was_closed();
+        if access == Access::Change {
+            element.leave_work();
+        }
         let machines = Machines::whole(element)?;
         machines.run(description.running);
         let background = match access {
-            Access::Change => Some(Background::start(&machines, home.troubles()).map_err(
-                ServeError::file("start a thread for", home.directory()),
-            )?),
+            Access::Change => Some(
+                Background::start(&machines, home.troubles())
+                    .map_err(ServeError::file("start a thread for", home.directory()))?,
+            ),
             Access::Look => None,
         };
         Ok(ArrayService {

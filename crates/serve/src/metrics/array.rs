@@ -144,7 +144,11 @@ fn state(page: &mut Page, element: &ElementInfo) {
 /// Bytes of long sequential streams, since the array was opened.
 fn bypassed(page: &mut Page, element: &ElementInfo) {
     let help = "Bytes of long sequential streams that passed by the fast medium.";
-    page.family("flashlore_array_bypassed_bytes_total", MetricKind::Counter, help);
+    page.family(
+        "flashlore_array_bypassed_bytes_total",
+        MetricKind::Counter,
+        help,
+    );
     for (kind, name) in [("read", "bypassed_reads"), ("write", "bypassed_writes")] {
         let blocks = element.counters.get(name).copied().unwrap_or(0);
         page.of("kind", kind, blocks * PAGE_BYTES as u64);

@@ -268,6 +268,34 @@ mod tests {
         }
     }
 
+    /// A group of four segments whose first block has rotted, and one that follows it.
+    #[test]
+    fn a_long_group_that_rotted_is_missed_where_another_one_follows_it() {
+        let free: BTreeSet<u32> = (2..7).collect();
+        let long = pack(group(3, 1, 9), HEAD, &free, &records(&[4096; 9])).unwrap();
+        assert!(long.taken.len() >= 3);
+        let free: BTreeSet<u32> = (8..12).collect();
+        let next_one = group(3, 2, group_of(3, 1));
+        let behind = pack(next_one, long.head, &free, &records(&[50])).unwrap();
+        for is_followed in [false, true] {
+            let mut log = BTreeMap::new();
+            write(&mut log, &long);
+            if is_followed {
+                write(&mut log, &behind);
+            }
+            log.remove(&(HEAD.segment * SHAPE.segment_blocks + HEAD.position));
+            let mut read = |number: u32, bytes: &mut [u8]| {
+                let block = log.get(&number);
+                block
+                    .inspect(|block| bytes.copy_from_slice(block))
+                    .is_some()
+            };
+            assert!(SHAPE.next_group(HEAD, 9, &mut read).is_none());
+            let is_end = SHAPE.must_be_the_end(HEAD, 9, &mut read);
+            assert_eq!(is_end.is_err(), is_followed, "{is_end:?}");
+        }
+    }
+
     #[test]
     fn a_group_of_another_opening_does_not_count() {
         let packed = pack(group(2, 1, 9), HEAD, &BTreeSet::new(), &records(&[50])).unwrap();

@@ -9,6 +9,7 @@
 //! | `counterparts.rs` | blocks with the same address in another machine |
 //! | `replacements.rs` | what is replaced first |
 //! | `evictions.rs` | references leave the fast medium, are read where they are frozen, and come back |
+//! | `work.rs` | what follows requests, in steps |
 //! | `runs.rs` | packing in sequence, unpacking, trims |
 
 mod accesses;
@@ -19,6 +20,7 @@ mod ram;
 mod replacements;
 mod runs;
 mod scans;
+mod work;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -35,7 +35,7 @@ pub use tune::TuneArgs;
 /// The volume of a command.
 #[derive(Args)]
 pub struct VolumeArgs {
-    /// The directory of the volume
+    /// The directory of the volume or the array
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// Bypass the page cache
@@ -134,8 +134,9 @@ pub struct CheckArgs {
 /// Flags of `scrub`.
 #[derive(Args)]
 #[command(after_help = "Example:\n  flashlore scrub disk\n\n\
-                        Reads every stored page, those of old versions too. Exit code 1 if a page cannot be read.\n\
-                        A volume that is not served is only looked at: nothing is written.")]
+                        Reads every stored page, those of old versions too; of an array every block of its machines,\n\
+                        in RAM and where it is durable. Exit code 1 if one cannot be read. What is not served is\n\
+                        only looked at: nothing is written.")]
 pub struct ScrubArgs {
     /// The volume
     #[command(flatten)]

@@ -63,6 +63,34 @@ fn mode(args: &VolumeArgs) -> Mode {
     }
 }
 
+/// What messages call what is in a directory, and what an image is of.
+struct Named {
+    is_array: bool,
+    /// A volume or an array, with its article.
+    whole: &'static str,
+    /// The same volume, or a machine of the array.
+    disk: &'static str,
+    /// What is stored: pages, or blocks.
+    units: &'static str,
+}
+
+fn named(args: &VolumeArgs) -> Named {
+    match home(args).is_array() {
+        true => Named {
+            is_array: true,
+            whole: "an array",
+            disk: "machine",
+            units: "blocks",
+        },
+        false => Named {
+            is_array: false,
+            whole: "a volume",
+            disk: "volume",
+            units: "pages",
+        },
+    }
+}
+
 /// An error of the volume of a command.
 fn failed(args: &VolumeArgs) -> impl Fn(ServeError) -> CliError {
     move |source| CliError::serve(&args.directory, source)

@@ -117,7 +117,10 @@ fn element_lines(element: &ElementInfo, line: &mut dyn FnMut(&str, String)) {
     });
     line("fast in use", of(element.fast_used, element.fast_limit));
     if element.frozen_limit > 0 {
-        line("frozen places", of(element.frozen_used, element.frozen_limit));
+        line(
+            "frozen places",
+            of(element.frozen_used, element.frozen_limit),
+        );
     }
     let log_used = element.log_limit - element.log_free;
     line("log in use", of(log_used, element.log_limit));
