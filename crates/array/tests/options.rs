@@ -355,7 +355,7 @@ fn options_that_cannot_work_are_refused_with_what_would() {
     assert!(refused(|o| o.segments = 127).contains("expected 128"));
     assert!(refused(|o| o.delta_limit = 2049).contains("expected 1 to 2048"));
     assert!(refused(|o| o.flush_blocks = 1000).contains("expected"));
-    assert!(refused(|o| o.scan_every = 0).contains("scans"));
+    assert!(refused(|o| o.scan_every = 0).contains("scan_every = 0"));
 }
 
 #[test]

@@ -43,8 +43,12 @@ pub(super) fn validate(shape: &Shape, options: &Options) -> Result<(), ArrayErro
     let needed = options.least_log_segments(shape.segment_blocks, shape.journal_blocks);
     if needed > shape.log_segments {
         return Err(ArrayError::Shape(format!(
-            "a log of {} segments of {} blocks is too small for flushes of {} blocks, expected {needed} segments",
-            shape.log_segments, shape.segment_blocks, options.flush_blocks
+            "a log of {} segments of {} blocks is too small for flush_blocks = {} and write_back_batch = {}, expected \
+             {needed} segments",
+            shape.log_segments,
+            shape.segment_blocks,
+            options.flush_blocks,
+            options.write_back_batch
         )));
     }
     Ok(())
