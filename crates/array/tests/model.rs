@@ -173,6 +173,7 @@ proptest! {
 #[test]
 fn the_signature_of_a_former_reference_goes_with_its_data_block() {
     let mut setup = Setup::draw(&mut Draw::new(5));
+    setup.attendance = Attendance::PLAIN;
     let machine = |number| Machine { number, blocks: 20 };
     setup.shape.machines = vec![machine(0), machine(1)];
     (setup.shape.slots, setup.shape.journal_blocks) = (4, 0);
