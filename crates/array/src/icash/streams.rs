@@ -70,6 +70,7 @@ mod tests {
             }
         }
         assert_eq!(streams.note(102, false), 1);
+        assert_eq!(streams.note(5100, true), 1, "only reads came there");
         assert_eq!(streams.note(100, false), 101);
     }
 

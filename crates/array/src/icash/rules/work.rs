@@ -94,6 +94,11 @@ fn what_ends_between_the_steps_of_a_scan_is_left_alone() {
             }
         }
         element.flush().unwrap();
+        // They get the numbers of data blocks that ended.
+        for block in 0..30 {
+            let content = page(200 + block, [9; 8]);
+            element.write(lba(2, block.into()), &content).unwrap();
+        }
         element.work_off();
         element.check().unwrap();
         element.verify().unwrap();
