@@ -341,6 +341,7 @@ fn read_runs(element: &mut ICash, files: &[File]) -> Result<()> {
 fn expect(element: &mut ICash, machine: u8, address: u64, expected: &Page) -> Result<()> {
     let mut found = ZEROS;
     element.read(lba(machine, address), &mut found)?;
+    element.work_off();
     match found == *expected {
         true => Ok(()),
         false => Err(format!(
@@ -375,6 +376,7 @@ fn use_clones(element: &mut ICash, files: &[File], requests: u64) -> Result<()> 
                 random.fill_bytes(&mut page[at..at + 16]);
             }
             element.write(lba(machine, address), &page)?;
+            element.work_off();
             written.insert((machine, address), page);
         } else {
             expect(element, machine, address, &page)?;

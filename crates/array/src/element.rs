@@ -143,6 +143,20 @@ pub trait Element {
     /// The next block belongs to the same request as the one before: together they count as one.
     fn continue_request(&mut self) {}
 
+    /// One bounded step of the work that follows requests; false if none is due. Whoever has the element calls it
+    /// between requests. A request does such work itself only where it cannot go on without.
+    ///
+    /// # Errors
+    /// The step failed, which is counted. It is due again with the next request.
+    fn work(&mut self) -> Result<bool, ArrayError> {
+        Ok(false)
+    }
+
+    /// Does all the work that is due, up to a step that fails.
+    fn work_off(&mut self) {
+        while matches!(self.work(), Ok(true)) {}
+    }
+
     /// Makes everything before durable.
     ///
     /// # Errors

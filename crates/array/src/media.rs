@@ -92,6 +92,13 @@ impl Media {
         Ok(())
     }
 
+    /// Gives bytes back that nobody needs. Nobody hears of it: a simulation gives nothing back.
+    pub fn discard(&mut self, device: Device, offset: u64, bytes: u64) -> Result<(), MediumError> {
+        let side = self.side(device);
+        side.is_unsynced = true;
+        side.medium.discard(offset, bytes)
+    }
+
     /// Makes what was written durable, if there is anything.
     pub fn sync(&mut self, device: Device) -> Result<(), MediumError> {
         let side = self.side(device);

@@ -5,6 +5,7 @@ mod support;
 
 mod allocation;
 mod arbitrary;
+mod bypass;
 mod crash_search;
 mod damage;
 mod faults;

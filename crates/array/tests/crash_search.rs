@@ -13,10 +13,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use flashlore_array::icash::{Counters, ICash, SlowAlone};
+use flashlore_array::icash::{Counters, SlowAlone};
 use flashlore_array::{ArrayError, Element};
 use flashlore_medium::MemoryMedium;
-use support::{Draw, Op, Power, Setup, Trouble, Value, operations, page};
+use support::{Attended, Draw, Op, Power, Setup, Trouble, Value, operations, page};
 
 /// Bytes of the fast and the slow medium.
 type Images = (Vec<u8>, Vec<u8>);
@@ -103,6 +103,10 @@ struct Tally {
     frozen: u64,
     brought_back: u64,
     batches: u64,
+    bypassed: u64,
+    bypassed_home: u64,
+    ahead: u64,
+    given_back: u64,
     alone: u64,
 }
 
@@ -114,7 +118,7 @@ struct Search {
 
 impl Search {
     /// Runs operations until the end or until something fails. What was acknowledged is noted.
-    fn run(&self, element: &mut ICash, ops: &[Op], oracle: &mut Oracle, trouble: Trouble) {
+    fn run(&self, element: &mut Attended, ops: &[Op], oracle: &mut Oracle, trouble: Trouble) {
         let mut batches = 0;
         for &op in ops {
             let before = oracle.states.len() - 1;
@@ -291,6 +295,10 @@ impl Search {
         tally.frozen += counters.references_frozen;
         tally.brought_back += counters.brought_back;
         tally.batches += counters.batches;
+        tally.bypassed += counters.bypassed_writes;
+        tally.bypassed_home += counters.bypassed_home;
+        tally.ahead += counters.written_ahead;
+        tally.given_back += counters.given_back;
     }
 }
 
@@ -364,7 +372,7 @@ fn number(name: &str, default: u64) -> u64 {
 fn no_crash_loses_what_was_flushed_or_mixes_states() {
     let first = number("FLASHLORE_CRASH_SEED", 1);
     let mut tally = Tally::default();
-    for seed in first..first + number("FLASHLORE_CRASH_HISTORIES", 40) {
+    for seed in first..first + number("FLASHLORE_CRASH_HISTORIES", 60) {
         let searched = catch_unwind(AssertUnwindSafe(|| one_history(seed, tally)));
         tally = searched.unwrap_or_else(|_| panic!("the history of seed {seed} fails"));
     }
@@ -381,6 +389,10 @@ fn no_crash_loses_what_was_flushed_or_mixes_states() {
         ("references frozen", tally.frozen),
         ("data blocks brought back", tally.brought_back),
         ("batches", tally.batches),
+        ("blocks written past the cache", tally.bypassed),
+        ("of these gone home", tally.bypassed_home),
+        ("blocks gone home ahead", tally.ahead),
+        ("places given back", tally.given_back),
         ("slow media opened alone", tally.alone),
         ("openings cut", tally.openings_cut),
         ("lives that went on", tally.went_on),

@@ -5,15 +5,14 @@ use crate::support;
 
 use std::sync::Arc;
 
-use flashlore_array::icash::ICash;
 use flashlore_array::{ArrayError, Element};
 use flashlore_medium::MemoryMedium;
 use proptest::prelude::*;
-use support::{Draw, Op, Setup, Value, operations, page};
+use support::{Attended, Draw, Op, Setup, Value, operations, page};
 
 type Images = (Vec<u8>, Vec<u8>);
 
-fn open(setup: &Setup, images: &Images) -> Result<ICash, ArrayError> {
+fn open(setup: &Setup, images: &Images) -> Result<Attended, ArrayError> {
     setup.open(
         Arc::new(MemoryMedium::from_bytes(images.0.clone())),
         Arc::new(MemoryMedium::from_bytes(images.1.clone())),

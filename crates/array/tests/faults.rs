@@ -5,10 +5,9 @@ use crate::support;
 
 use std::sync::Arc;
 
-use flashlore_array::icash::ICash;
 use flashlore_array::{ArrayError, Element};
 use flashlore_medium::{Failure, Faults, FaultyMedium, Medium, MemoryMedium, When, WriteFault};
-use support::{Draw, Op, Setup, Value, operations, page};
+use support::{Attended, Draw, Op, Setup, Value, operations, page};
 
 type Faulty = Arc<FaultyMedium<MemoryMedium>>;
 
@@ -16,7 +15,7 @@ struct Life {
     setup: Setup,
     fast: Faulty,
     slow: Faulty,
-    element: ICash,
+    element: Attended,
     model: Vec<Value>,
     /// What may be found after an opening: states since the last flush.
     since_flush: Vec<Vec<Value>>,

@@ -73,6 +73,7 @@ fn make(element: &mut ICash, content: impl Fn(u32) -> [u8; 4096]) -> Image {
     for address in 0..BLOCKS {
         let mut found = [1; 4096];
         element.read(lba(1, address.into()), &mut found).unwrap();
+        element.work_off();
         assert!(found == content(address), "address {address}");
     }
     image

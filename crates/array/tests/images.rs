@@ -5,9 +5,9 @@ use crate::support;
 use std::sync::Arc;
 
 use flashlore_array::Element;
-use flashlore_array::icash::{ICash, Image, Machine, lba};
+use flashlore_array::icash::{Image, Machine, lba};
 use flashlore_medium::MemoryMedium;
-use support::{Draw, Power, Setup, Trouble, Value, page};
+use support::{Attended, Draw, Power, Setup, Trouble, Value, page};
 
 const BLOCKS: u32 = 60;
 
@@ -35,7 +35,7 @@ struct Pair {
     setup: Setup,
     fast: Arc<MemoryMedium>,
     slow: Arc<MemoryMedium>,
-    element: ICash,
+    element: Attended,
 }
 
 fn native_value(address: u32) -> Value {

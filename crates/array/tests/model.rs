@@ -6,18 +6,18 @@ use crate::support;
 use std::sync::Arc;
 
 use flashlore_array::Element;
-use flashlore_array::icash::{Counters, ICash, Machine, Options, TooBig};
+use flashlore_array::icash::{Counters, Machine, Options, TooBig};
 use flashlore_medium::MemoryMedium;
 use proptest::prelude::*;
 use support::pages::draw_value;
-use support::{Draw, Op, Setup, Value, operations, page};
+use support::{Attendance, Attended, Draw, Op, Setup, Value, operations, page};
 
 /// An element and what it must hold.
 struct Pair {
     setup: Setup,
     fast: Arc<MemoryMedium>,
     slow: Arc<MemoryMedium>,
-    element: Option<ICash>,
+    element: Option<Attended>,
     model: Vec<Value>,
     counters: Vec<Counters>,
 }
@@ -43,7 +43,7 @@ impl Pair {
         self.all_is_as_it_should_be();
     }
 
-    fn element(&mut self) -> &mut ICash {
+    fn element(&mut self) -> &mut Attended {
         self.element.as_mut().expect("it is open")
     }
 
@@ -173,6 +173,7 @@ proptest! {
 #[test]
 fn the_signature_of_a_former_reference_goes_with_its_data_block() {
     let mut setup = Setup::draw(&mut Draw::new(5));
+    setup.attendance = Attendance::PLAIN;
     let machine = |number| Machine { number, blocks: 20 };
     setup.shape.machines = vec![machine(0), machine(1)];
     (setup.shape.slots, setup.shape.journal_blocks) = (4, 0);
@@ -259,6 +260,11 @@ fn long_histories_reach_everything_many_times() {
     reached("reference detached", |c| c.detached);
     reached("whole in the log", |c| c.whole);
     reached("fill", |c| c.fills);
+    reached("read past the cache", |c| c.bypassed_reads);
+    reached("written past the cache", |c| c.bypassed_writes);
+    reached("went home having passed", |c| c.bypassed_home);
+    reached("went home ahead", |c| c.written_ahead);
+    reached("given back", |c| c.given_back);
     reached("unpacked", |c| c.unpacked);
     reached("same address", |c| c.same_address);
     reached("scan", |c| c.scans);
@@ -287,6 +293,7 @@ fn long_histories_reach_everything_many_times() {
 fn deltas_of_references_leave_ram_when_there_are_no_others() {
     let mut draw = Draw::new(5);
     let mut setup = Setup::draw(&mut draw);
+    setup.attendance = Attendance::PLAIN;
     setup.shape.machines.truncate(1);
     setup.shape.machines[0].blocks = 12;
     (setup.shape.slots, setup.shape.frozen_blocks) = (14, 0);

@@ -49,11 +49,13 @@ fn options() -> Options {
 
 fn write(element: &mut ICash, address: u64, content: &Page) {
     element.write(lba(0, address), content).unwrap();
+    element.work_off();
 }
 
 fn holds(element: &mut ICash, address: u64, content: &Page) {
     let mut found = [1; 4096];
     element.read(lba(0, address), &mut found).unwrap();
+    element.work_off();
     assert!(found == *content, "block {address}");
     element.check().unwrap();
 }
@@ -101,6 +103,7 @@ fn compression_alone_finds_no_similar_blocks() {
     for address in 0..100 {
         write(&mut element, address, &text(address % 7));
         element.write(lba(1, address), &text(address % 7)).unwrap();
+        element.work_off();
     }
     for address in 0..100 {
         holds(&mut element, address, &text(address % 7));
@@ -255,6 +258,7 @@ fn an_observer_hears_every_operation_and_where_the_background_begins() {
     let mut found = [0; 4096];
     for address in 0..150 {
         element.read(lba(0, address), &mut found).unwrap();
+        element.work_off();
     }
     element.flush().unwrap();
     let after = element.statistics();
@@ -351,7 +355,7 @@ fn options_that_cannot_work_are_refused_with_what_would() {
     assert!(refused(|o| o.segments = 127).contains("expected 128"));
     assert!(refused(|o| o.delta_limit = 2049).contains("expected 1 to 2048"));
     assert!(refused(|o| o.flush_blocks = 1000).contains("expected"));
-    assert!(refused(|o| o.scan_every = 0).contains("scans"));
+    assert!(refused(|o| o.scan_every = 0).contains("scan_every = 0"));
 }
 
 #[test]

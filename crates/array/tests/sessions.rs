@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use flashlore_array::icash::{ICash, SlowAlone};
+use flashlore_array::icash::SlowAlone;
 use flashlore_array::{ArrayError, Element};
 use flashlore_medium::{Medium, MemoryMedium};
 
-use crate::support::{Draw, Power, Setup, Trouble, Value, page};
+use crate::support::{Attended, Draw, Power, Setup, Trouble, Value, page};
 
 type Images = (Vec<u8>, Vec<u8>);
 
@@ -29,7 +29,7 @@ fn used(setup: &Setup, images: &Images, value: Value) -> (Images, Images) {
     (open, (bytes(&fast), bytes(&slow)))
 }
 
-fn open(setup: &Setup, fast: &[u8], slow: &[u8]) -> (Result<ICash, ArrayError>, bool) {
+fn open(setup: &Setup, fast: &[u8], slow: &[u8]) -> (Result<Attended, ArrayError>, bool) {
     let media = [fast, slow].map(|bytes| Arc::new(MemoryMedium::from_bytes(bytes.to_vec())));
     let opened = setup.open(media[0].clone(), media[1].clone());
     let unchanged = bytes(&media[0]) == fast && bytes(&media[1]) == slow;

@@ -12,7 +12,7 @@
 //! A directory that is renamed meanwhile stays the same one, and another one in its place is not touched.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +24,8 @@ use flashlore_volume::options::grown;
 use flashlore_volume::{
     CreateOptions, Growth, Identity, Recovery, Volume, bytes_needed, load, memory_needed, probe,
 };
+
+use rustix::fs::OFlags;
 
 use crate::error::ServeError;
 use crate::memory::{VOLUME_HELP, available, refuse_more_than};
@@ -99,11 +101,35 @@ impl Home {
 
     pub(crate) fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         let (directory, name) = self.at(name);
-        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(directory, name, flags, rustix::fs::Mode::empty())?;
         let mut bytes = Vec::new();
         File::from(opened).read_to_end(&mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Writes a file in place of the one of this name, which is there until the new one is complete and durable.
+    pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let new = format!("{name}.new");
+        let (directory, path) = self.at(name);
+        let (_, new_path) = self.at(&new);
+        // Left by somebody who was killed; whoever has the array open is alone.
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let opened = rustix::fs::openat(directory, &new_path, flags, mode)?;
+        let mut file = File::from(opened);
+        let written = file.write_all(bytes).and_then(|()| file.sync_all());
+        let renamed = written.and_then(|()| {
+            Ok(rustix::fs::renameat(
+                directory, &new_path, directory, &path,
+            )?)
+        });
+        if renamed.is_err() {
+            // Best effort: the reason why it failed says more.
+            let _ = self.remove(&new);
+        }
+        renamed?;
+        File::from(self.handle()?).sync_all()
     }
 
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {

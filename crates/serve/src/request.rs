@@ -100,6 +100,10 @@ pub enum Request {
         /// Also if it holds something, which is lost.
         overwrite: bool,
     },
+    /// Changes how an open array works, by keys and values; without any it only tells what they are.
+    Tune {
+        pairs: Vec<(String, String)>,
+    },
     /// Reads stored pages, old versions too, from a place on and compares them with their checksums.
     Scrub {
         /// The first place; 0 at first, then what the last answer said.
@@ -120,6 +124,7 @@ impl Request {
             | Request::Missing { .. }
             | Request::Scrub { .. } => true,
             Request::Recover { dry_run, .. } => *dry_run,
+            Request::Tune { pairs } => pairs.is_empty(),
             Request::SnapshotCreate { .. }
             | Request::SnapshotDelete { .. }
             | Request::Mark { .. }
@@ -162,6 +167,10 @@ pub enum Answer {
         compressed: u64,
         compressed_bytes: u64,
         whole: u64,
+    },
+    /// How an array works, now.
+    Tuned {
+        values: Vec<Tuned>,
     },
     Log {
         /// The oldest instant that can be rewound to.
@@ -226,6 +235,15 @@ pub enum Answer {
         /// Whether another request would help.
         usage: bool,
     },
+}
+
+/// What can be changed of an array while it is open.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tuned {
+    pub key: String,
+    pub value: String,
+    /// What it is.
+    pub about: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -335,6 +353,17 @@ pub struct ElementInfo {
     /// Bytes of data blocks on the fast medium in use.
     pub fast_used: u64,
     pub fast_limit: u64,
+    /// Bytes of frozen places in use: data blocks that left the fast medium, or may leave it at once.
+    #[serde(default)]
+    pub frozen_used: u64,
+    #[serde(default)]
+    pub frozen_limit: u64,
+    /// Bytes of blocks that are not at home.
+    #[serde(default)]
+    pub dirty: u64,
+    /// Above so many bytes blocks go home ahead.
+    #[serde(default)]
+    pub dirty_target: u64,
     /// Bytes of the log that can be written.
     pub log_free: u64,
     pub log_limit: u64,

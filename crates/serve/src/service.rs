@@ -478,6 +478,9 @@ impl Served for Service {
             Request::Clone { .. } => Err(ServeError::Usage(
                 "this is a volume: only the machines of an array can be clones".to_owned(),
             )),
+            Request::Tune { .. } => Err(ServeError::Usage(
+                "this is a volume: only an array can be tuned".to_owned(),
+            )),
             Request::Scrub { from } => self.scrub(*from),
         }
     }

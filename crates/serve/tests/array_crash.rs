@@ -259,7 +259,7 @@ impl Search {
             .setup
             .open(fast, slow)
             .map_err(|error| error.to_string())?;
-        Machines::whole(element).map_err(|error| error.to_string())
+        Machines::whole(element.into_element()).map_err(|error| error.to_string())
     }
 
     /// Whether a block that was given up is a hole for good: with ordered write-back it goes home as zeros.

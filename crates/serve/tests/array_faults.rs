@@ -36,7 +36,7 @@ impl Array {
         let (fast, slow): (Faulty, Faulty) = (faulty(fast), faulty(slow));
         let element = setup.open(fast.clone(), slow.clone()).unwrap();
         let array = Array {
-            machines: Machines::whole(element).unwrap(),
+            machines: Machines::whole(element.into_element()).unwrap(),
             fast,
             slow,
             setup,
@@ -68,7 +68,7 @@ impl Array {
             .setup
             .open(self.fast.clone(), self.slow.clone())
             .unwrap();
-        self.machines = Machines::whole(element).unwrap();
+        self.machines = Machines::whole(element.into_element()).unwrap();
     }
 
     /// The blocks that cannot be read, each a machine and an offset; all others are as expected.

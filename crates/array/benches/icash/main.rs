@@ -13,7 +13,7 @@ mod searches;
 
 use std::time::Duration;
 
-const SMALL_HASH: &str = "280d269957185f7e";
+const SMALL_HASH: &str = "c51593ad23694e1c";
 
 /// Something to be measured: it runs once, answers the time and how many units of work were done in it, and adds to
 /// the hash what came out.

@@ -35,6 +35,7 @@ fn row(name: String, virtual_blocks: u64, full: bool, writes: u64) -> Row {
             for block in 0..blocks {
                 let content = compressible(block);
                 element.write(lba(0, block), &content).expect("a write");
+                element.work_off();
             }
             let mut numbers = numbers(3);
             let count = if full { 20_000 } else { 500 };
@@ -48,6 +49,7 @@ fn row(name: String, virtual_blocks: u64, full: bool, writes: u64) -> Row {
                 } else {
                     element.read(block, &mut page).expect("a read");
                 }
+                element.work_off();
             }
             let time = begin.elapsed();
             hasher.update(format!("{:?}", element.counters()).as_bytes());

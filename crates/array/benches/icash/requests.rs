@@ -130,6 +130,7 @@ fn run(
         element
             .write(lba(0, block as u64), content)
             .expect("a write");
+        element.work_off();
     }
     let mut page = [0; 4096];
     let mut sum = 0u64;
@@ -143,6 +144,7 @@ fn run(
                 sum = sum.rotate_left(7) ^ u64::from_le_bytes(std::array::from_fn(|n| page[n]));
             }
         }
+        element.work_off();
     }
     let time = begin.elapsed();
     hasher.update(&sum.to_le_bytes());

@@ -37,9 +37,12 @@ impl ICash {
         self.check_states()?;
         self.check_ram()?;
         self.check_unrecorded()?;
+        self.check_passing()?;
         self.check_users()?;
         self.pool.check(|place| self.table.frozen(place))?;
         self.check_away()?;
+        self.check_dirty()?;
+        self.check_unused_homes()?;
         self.check_log()
     }
 
@@ -118,7 +121,8 @@ impl ICash {
     /// What the next group has to record.
     fn check_unrecorded(&self) -> Result<(), String> {
         let mut blocks = self.trimmed.clone();
-        let mut bytes = (RECORD_BYTES * self.trimmed.len()) as u64;
+        blocks.extend(self.passing.keys());
+        let mut bytes = (RECORD_BYTES * self.trimmed.len()) as u64 + self.passing_bytes();
         for (_, v) in self.blocks.newest_first() {
             bytes += u64::from(v.unrecorded);
             let payload = match v.content {
@@ -211,6 +215,19 @@ impl ICash {
             ));
         }
         Ok(())
+    }
+
+    /// How many blocks are not at home.
+    fn check_dirty(&self) -> Result<(), String> {
+        let blocks = 0..self.table.len();
+        let dirty = blocks.filter(|&block| self.table.get(block).place.is_dirty());
+        match dirty.count() as u64 {
+            dirty if dirty == self.dirty => Ok(()),
+            dirty => Err(format!(
+                "{dirty} blocks are not at home, counted are {}",
+                self.dirty
+            )),
+        }
     }
 
     /// What lives in the segments of the log.

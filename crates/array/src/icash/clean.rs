@@ -43,8 +43,12 @@ pub(super) fn validate(shape: &Shape, options: &Options) -> Result<(), ArrayErro
     let needed = options.least_log_segments(shape.segment_blocks, shape.journal_blocks);
     if needed > shape.log_segments {
         return Err(ArrayError::Shape(format!(
-            "a log of {} segments of {} blocks is too small for flushes of {} blocks, expected {needed} segments",
-            shape.log_segments, shape.segment_blocks, options.flush_blocks
+            "a log of {} segments of {} blocks is too small for flush_blocks = {} and write_back_batch = {}, expected \
+             {needed} segments",
+            shape.log_segments,
+            shape.segment_blocks,
+            options.flush_blocks,
+            options.write_back_batch
         )));
     }
     Ok(())
@@ -54,37 +58,58 @@ impl ICash {
     /// Makes enough segments of the log free, if there are not.
     pub(super) fn keep_room(&mut self) -> Result<(), ArrayError> {
         self.refuse_if_stopped()?;
+        if self.cleaning.is_some() && self.has_log_room(0) {
+            return Ok(());
+        }
+        while self.room_step()? {}
+        Ok(())
+    }
+
+    /// Takes a checkpoint if a recovery would read half of the log, and cleans a segment if there is too little room or
+    /// cleaning goes on; false if there is nothing to do.
+    pub(super) fn room_step(&mut self) -> Result<bool, ArrayError> {
+        self.refuse_if_stopped()?;
+        if self.space.needed().len() as u32 > self.shape.log_segments / 2 {
+            self.take_checkpoint()?;
+        }
+        let round = match self.cleaning.take() {
+            None if self.has_log_room(0) => return Ok(false),
+            round => round.unwrap_or(0),
+        };
+        self.take_checkpoint()?;
+        if self.has_log_room(AHEAD) {
+            return Ok(false);
+        }
+        let segments = u64::from(self.shape.log_segments);
+        match self.space.victim().filter(|_| round < 2 * segments) {
+            Some(victim) => {
+                // Where moving does not gain enough, everything goes home in the end.
+                self.clean(victim, round < segments)?;
+                self.cleaning = Some(round + 1);
+                Ok(true)
+            }
+            None if self.has_log_room(0) => Ok(false),
+            None => Err(ArrayError::NoRoom(
+                "what the log holds can neither be moved nor be written home",
+            )),
+        }
+    }
+
+    /// Whether [`ICash::room_step`] has something to do.
+    pub(super) fn is_room_due(&self) -> bool {
+        self.cleaning.is_some()
+            || !self.has_log_room(0)
+            || self.space.needed().len() as u32 > self.shape.log_segments / 2
+    }
+
+    /// Whether so many segments beyond the reserve are free.
+    pub(super) fn has_log_room(&self, beyond: u32) -> bool {
         let reserve = reserve(
             self.shape.segment_blocks,
             self.shape.journal_blocks,
             &self.options,
         );
-        let has_room = |space: &super::log::Space, least: u32| space.free().len() >= least as usize;
-        if self.space.needed().len() as u32 > self.shape.log_segments / 2 {
-            self.take_checkpoint()?;
-        }
-        if has_room(&self.space, reserve) {
-            return Ok(());
-        }
-        let target = reserve + AHEAD;
-        for round in 0..2 * u64::from(self.shape.log_segments) {
-            self.take_checkpoint()?;
-            if has_room(&self.space, target) {
-                return Ok(());
-            }
-            let Some(victim) = self.space.victim() else {
-                break;
-            };
-            // Where moving does not gain enough, everything goes home in the end.
-            let may_move = round < self.shape.log_segments.into();
-            self.clean(victim, may_move)?;
-        }
-        match has_room(&self.space, reserve) {
-            true => Ok(()),
-            false => Err(ArrayError::NoRoom(
-                "what the log holds can neither be moved nor be written home",
-            )),
-        }
+        self.space.free().len() as u32 >= reserve + beyond
     }
 
     /// Empties a segment: its records move to the head of the log, or, if that would gain little, their blocks go

@@ -85,7 +85,7 @@ impl ICash {
             }
             records.push(match self.blocks.find(block) {
                 Some(id) => self.record_of(block, id),
-                None => self.bare_record(block, RecordKind::Zero, 0),
+                None => self.virtual_less_record(block),
             });
         }
         for (&block, &crc) in &extra.homes {
@@ -94,6 +94,17 @@ impl ICash {
         records.sort_by_key(|record| record.block);
         let frozen = extra.frozen.iter().map(frozen_record);
         frozen.chain(records).collect()
+    }
+
+    /// The record of a block without a virtual block that is unrecorded.
+    fn virtual_less_record(&self, block: u32) -> Unpacked {
+        match self.passing.get(&block) {
+            Some(passing) => Unpacked {
+                payload: passing.page.to_vec(),
+                ..self.bare_record(block, RecordKind::Whole, passing.crc)
+            },
+            None => self.bare_record(block, RecordKind::Zero, 0),
+        }
     }
 
     fn bare_record(&self, block: u32, kind: RecordKind, crc: u32) -> Unpacked {
@@ -165,7 +176,8 @@ impl ICash {
             if let Some(id) = self.blocks.find(record.block) {
                 self.need_not_record(id);
             }
-            self.set_trimmed(record.block, false);
+            self.note_passed(record.block, &place);
+            self.end_bare(record.block);
         }
     }
 

@@ -38,7 +38,10 @@ impl ICash {
         match self.blocks.find(block) {
             Some(id) => self.present_of(id),
             None if self.trimmed.contains(&block) => Ok(ZEROS),
-            None => self.stored(block, &self.table.get(block)),
+            None => match self.passing.get(&block) {
+                Some(passing) => Ok(*passing.page),
+                None => self.stored(block, &self.table.get(block)),
+            },
         }
     }
 

@@ -31,6 +31,12 @@ counts! {
         pub ram_hits: u64,
         /// Contents copied to the fast medium because they were read from the slow one.
         pub fills: u64,
+        /// Blocks of long sequential streams that were read and passed by.
+        pub bypassed_reads: u64,
+        /// Blocks of such streams that were written.
+        pub bypassed_writes: u64,
+        /// Of these, blocks that went home from the log as a batch.
+        pub bypassed_home: u64,
         /// Deltas unpacked because another one of their log block was read.
         pub unpacked: u64,
         /// Blocks that became associates of a block with the same address in another machine.
@@ -62,6 +68,10 @@ counts! {
         /// Deltas of references that left RAM because there was no other.
         pub own_deltas_dropped: u64,
         pub written_home: u64,
+        /// Of these, blocks that nothing had to go home for yet.
+        pub written_ahead: u64,
+        /// Homes, slots and frozen places that held nothing and were given back to what is below the media.
+        pub given_back: u64,
         pub groups: u64,
         /// Of these, groups because enough was not durable.
         pub own_flushes: u64,
@@ -119,6 +129,8 @@ pub struct Status {
     pub free_slots: u32,
     /// Frozen places that hold nothing in use.
     pub free_frozen: u32,
+    /// Blocks whose durable content is not at home.
+    pub dirty: u64,
     /// Segments of the log that can be written.
     pub free_log_segments: u32,
     /// Blocks that are not at home; counted with ordered write-back alone.

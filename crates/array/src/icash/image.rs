@@ -110,6 +110,7 @@ impl ICash {
             let block = self.addresses.block(lba)?;
             if self.table.get(block).place != BlockPlace::Zero
                 || self.blocks.find(block).is_some()
+                || self.is_bare(block)
                 || staged.contains_key(&block)
             {
                 return Err(ArrayError::Occupied { block });
@@ -245,5 +246,6 @@ impl ICash {
         !is_ordered
             && self.table.get(block).place == BlockPlace::Zero
             && self.blocks.find(block).is_none()
+            && !self.is_bare(block)
     }
 }

@@ -26,6 +26,9 @@ impl ICash {
         if self.trimmed.contains(&block) {
             return Kept::Nothing;
         }
+        if self.passing.contains_key(&block) {
+            return Kept::Whole;
+        }
         let held = self
             .blocks
             .find(block)

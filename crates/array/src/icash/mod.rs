@@ -15,11 +15,15 @@
 //! | `state.rs` | the element and the changes of its state that all others are made of |
 //! | `content.rs` | contents read from wherever they are |
 //! | `read.rs`, `write.rs` | requests |
+//! | `streams.rs`, `bypass.rs` | sequential streams, and how they pass by |
 //! | `alike.rs` | signatures searched for those that share the most |
 //! | `scan.rs` | which blocks become references and associates |
+//! | `work.rs` | what follows requests, step by step |
 //! | `replacement.rs` | the three replacements |
 //! | `frozen.rs` | references leave the fast medium and come back |
 //! | `write_back.rs` | blocks go home |
+//! | `ahead.rs` | the same before anything needs it |
+//! | `give_back.rs` | what holds nothing is given back to what is below the media |
 //! | `image.rs` | the image of a new virtual machine, as deltas from another's |
 //! | `stored.rs` | how the durable content of a machine is stored |
 //! | `ordered.rs` | blocks go home in batches that are one state |
@@ -50,14 +54,18 @@ pub mod slow_alone;
 pub mod state;
 pub mod stored;
 
+pub mod ahead;
+
 mod alike;
 mod blocks;
+mod bypass;
 mod check;
 mod checkpoint;
 mod clean;
 mod commit;
 mod content;
 mod frozen;
+mod give_back;
 mod log;
 mod ordered;
 mod pool;
@@ -68,7 +76,9 @@ mod replacement;
 mod rules;
 mod scan;
 mod session;
+mod streams;
 mod table;
+mod work;
 mod write;
 mod write_back;
 

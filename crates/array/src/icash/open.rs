@@ -451,6 +451,12 @@ impl ICash {
             heatmap: Heatmap::new(SUB_BLOCKS, SIGNATURE_VALUES),
             ram: DataBlocks::new(options.ram_blocks),
             trimmed: Default::default(),
+            passing: Default::default(),
+            to_home: Default::default(),
+            streams: Default::default(),
+            dirty: 0,
+            next_ahead: 0,
+            unused_homes: Default::default(),
             unrecorded: Default::default(),
             unrecorded_bytes: 0,
             away: Default::default(),
@@ -462,7 +468,10 @@ impl ICash {
             encoder: Encoder::new(),
             thawed: None,
             requests_since_scan: 0,
-            is_same_request: false,
+            leaves_work: false,
+            scanning: None,
+            cleaning: None,
+            continues_request: false,
             counters: Counters::default(),
             statistics: Statistics::default(),
             stopped: None,
@@ -474,9 +483,12 @@ impl ICash {
     /// Notes who uses what, and gives every data block in use its virtual block.
     fn use_places(&mut self) {
         for block in 0..self.table.len() {
-            let place = self.table.get(block).place;
-            self.use_place(block, &place);
+            let entry = self.table.get(block);
+            self.use_place(block, &entry.place);
             self.note_away(block);
+            self.note_dirty(&BlockPlace::Zero, &entry.place);
+            // Whatever was not given back before the last user ended.
+            self.note_unused_home(block, &entry);
         }
         self.pool.lay_out(|place| self.table.frozen(place));
         for data in self.pool.in_use() {

@@ -42,20 +42,22 @@ impl ICash {
 
     /// Writes everything home before more is away than the journal could hold.
     pub(super) fn keep_within_journal(&mut self) -> Result<(), ArrayError> {
-        let is_due = |element: &Self| {
-            let away = element.away.len() + element.unrecorded.len() + 2;
-            element.shape.journal_blocks > 0 && away > element.shape.journal_blocks as usize
-        };
-        if is_due(self) {
+        if self.is_batch_due() {
             self.write_back_all()?;
             self.keep_room()?;
         }
-        match is_due(self) {
+        match self.is_batch_due() {
             true => Err(ArrayError::NoRoom(
                 "too many blocks that cannot be read are not at home",
             )),
             false => Ok(()),
         }
+    }
+
+    /// Whether more may soon be away than the journal could hold.
+    pub(super) fn is_batch_due(&self) -> bool {
+        let away = self.away.len() + self.unrecorded.len() + 2;
+        self.shape.journal_blocks > 0 && away > self.shape.journal_blocks as usize
     }
 
     /// Writes everything home that is not there.

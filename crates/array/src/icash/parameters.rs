@@ -70,6 +70,9 @@ pub fn frozen_blocks(slots: u32) -> u32 {
 /// Blocks next to each other that are written at once when they go home, at most (chosen here: 1 MiB).
 pub const LONGEST_RUN: usize = 256;
 
+/// Blocks of a sequential stream behind which real arrays let it pass by (chosen here: 4 MiB, as bcache does).
+pub const SEQUENTIAL_CUTOFF: u32 = 1024;
+
 /// Data blocks kept free, so that new content never overwrites old (chosen here).
 pub const SPARE_SLOTS: u32 = 2;
 
@@ -157,6 +160,8 @@ pub struct Options {
     pub fill: Fill,
     /// Data blocks in RAM, at most.
     pub ram_blocks: u32,
+    /// Blocks of a sequential stream behind which it passes by; none passes by if it is 0.
+    pub sequential_cutoff: u32,
     /// Whether the other deltas of a log block that is read come to RAM too (paper).
     pub unpack_all: bool,
     pub codec: Codec,
@@ -185,6 +190,7 @@ impl Options {
             halve_heatmap: false,
             fill: Fill::default(),
             ram_blocks: 0,
+            sequential_cutoff: 0,
             unpack_all: true,
             codec: Codec::default(),
         }
@@ -207,39 +213,29 @@ impl Options {
         let most = u64::from(u32::MAX);
         let rules = [
             (
-                "virtual blocks",
+                "virtual_blocks",
                 self.virtual_blocks.into(),
                 least_virtual,
                 most - 1,
             ),
             ("segments", self.segments.into(), least_segments, most - 1),
-            ("requests between scans", self.scan_every, 1, u64::MAX),
-            ("blocks of a scan", self.scan_blocks as u64, 1, u64::MAX),
+            ("scan_every", self.scan_every, 1, u64::MAX),
+            ("scan_blocks", self.scan_blocks as u64, 1, u64::MAX),
+            ("delta_limit", self.delta_limit as u64, 1, longest),
             (
-                "bytes of the longest delta",
-                self.delta_limit as u64,
+                "similar_positions",
+                self.similar_positions.into(),
                 1,
-                longest,
+                positions,
             ),
-            ("positions", self.similar_positions.into(), 1, positions),
-            ("tried references", self.tried as u64, 1, MOST_TRIED as u64),
-            (
-                "log blocks between flushes",
-                self.flush_blocks.into(),
-                1,
-                most,
-            ),
-            (
-                "blocks written home at once",
-                self.write_back_batch as u64,
-                1,
-                most,
-            ),
+            ("tried", self.tried as u64, 1, MOST_TRIED as u64),
+            ("flush_blocks", self.flush_blocks.into(), 1, most),
+            ("write_back_batch", self.write_back_batch as u64, 1, most),
         ];
         for (what, found, least, most) in rules {
             if !(least..=most).contains(&found) {
                 return Err(ArrayError::Shape(format!(
-                    "{found} {what} cannot work with {data_blocks} data blocks, expected {least} to {most}"
+                    "{what} = {found} cannot work with {data_blocks} data blocks, expected {least} to {most}"
                 )));
             }
         }

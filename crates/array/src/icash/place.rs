@@ -124,6 +124,10 @@ impl BlockEntry {
         }
     }
 
+    pub fn holds_nothing(&self) -> bool {
+        self.place == BlockPlace::Zero
+    }
+
     /// That of a block never written.
     pub const ZERO: BlockEntry = BlockEntry {
         place: BlockPlace::Zero,

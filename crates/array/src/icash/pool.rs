@@ -83,6 +83,9 @@ pub struct Pool {
     /// Where the search for free places goes on, so that one that fails is not tried again at once.
     next_place: u32,
     reserved: HashSet<DataBlock>,
+    /// Free slots and frozen places in which a data block lay that ended since; the media still hold it.
+    unused_slots: BTreeSet<u32>,
+    unused_places: BTreeSet<u32>,
 }
 
 impl Pool {
@@ -96,7 +99,14 @@ impl Pool {
             free_places: BTreeSet::new(),
             next_place: 0,
             reserved: HashSet::new(),
+            unused_slots: BTreeSet::new(),
+            unused_places: BTreeSet::new(),
         }
+    }
+
+    /// Free slots and frozen places that may be given back. Whoever does that takes them out.
+    pub fn unused(&mut self) -> (&mut BTreeSet<u32>, &mut BTreeSet<u32>) {
+        (&mut self.unused_slots, &mut self.unused_places)
     }
 
     /// Says of each data block in use where it lies: in the frozen place that is said to hold it, else in the first
@@ -177,6 +187,7 @@ impl Pool {
             };
             self.users_mut(data).slot = Some(slot);
             self.slots[slot.0 as usize] = Some(data);
+            self.unused_slots.remove(&slot.0);
             return Some((data, slot));
         }
         None
@@ -199,6 +210,7 @@ impl Pool {
         if let Some(place) = self.users(data).frozen {
             self.reserved.insert(data);
             self.free_places.insert(place);
+            self.unused_places.insert(place);
         }
         self.used.remove(&data);
     }
@@ -209,12 +221,14 @@ impl Pool {
         if let Some(slot) = users.and_then(|users| users.slot.take()) {
             self.slots[slot.0 as usize] = None;
             self.free.push_back(slot);
+            self.unused_slots.insert(slot.0);
         }
     }
 
     /// A free slot for a data block that lies in none. If it cannot be written, [`Pool::leave_slot`] gives it back.
     pub fn enter_slot(&mut self, data: DataBlock) -> Option<Slot> {
         let slot = self.free.pop_front()?;
+        self.unused_slots.remove(&slot.0);
         self.users_mut(data).slot = Some(slot);
         self.slots[slot.0 as usize] = Some(data);
         Some(slot)
@@ -236,6 +250,7 @@ impl Pool {
             self.reserved.remove(&before.data);
         }
         self.free_places.remove(&place);
+        self.unused_places.remove(&place);
         self.users_mut(data).frozen = Some(place);
     }
 
@@ -283,6 +298,20 @@ impl Pool {
             return Err(format!(
                 "slots hold {slots:?}, counted are {:?}; free are {free:?} and the frozen places {free_places:?}",
                 self.slots
+            ));
+        }
+        let is_in_use = self
+            .unused_slots
+            .iter()
+            .any(|&slot| slots[slot as usize].is_some())
+            || self
+                .unused_places
+                .iter()
+                .any(|&place| places[place as usize].is_some());
+        if is_in_use {
+            return Err(format!(
+                "slots {:?} and frozen places {:?} would be given back, and one is in use",
+                self.unused_slots, self.unused_places
             ));
         }
         let said = free_places.iter().filter_map(|&place| frozen(place));

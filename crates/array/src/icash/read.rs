@@ -69,6 +69,10 @@ impl ICash {
             *page = ZEROS;
             return Ok(());
         }
+        if let Some(passing) = self.passing.get(&block) {
+            *page = *passing.page;
+            return Ok(());
+        }
         let entry = self.table.get(block);
         let read = self.read_stored(block, &entry);
         let (content, log) = read.map_err(|source| self.addresses.unreadable(block, source))?;
@@ -83,9 +87,15 @@ impl ICash {
         {
             self.unpack_neighbours(block, log);
         }
-        match self.make_ready() {
+        let ready = match self.leaves_work {
+            // A read can do without: it remembers the block where there is room for it.
+            true => Ok(()),
+            false => self.make_ready(),
+        };
+        let has_room = self.blocks.left() > 0 && self.segments.left() >= SPARE_SEGMENTS;
+        match ready {
             // Making room may have moved the block: then it waits for its next access.
-            Ok(()) if self.table.get(block) == entry => {
+            Ok(()) if has_room && self.table.get(block) == entry => {
                 self.admit(block, &entry, page, log.as_ref())
             }
             Ok(()) => {}
@@ -178,7 +188,7 @@ impl ICash {
             }
             // What made room may have been its base.
             let entry = self.table.get(block);
-            let is_known = self.blocks.find(block).is_some() || self.trimmed.contains(&block);
+            let is_known = self.blocks.find(block).is_some() || self.is_bare(block);
             let form = form_of(&entry.place).filter(|_| !is_known && entry.place.at() == Some(at));
             if let Some(form) = form
                 && let Some(chain) = self.segments.store(&bytes)

@@ -24,6 +24,17 @@ use crate::icash::table::Table;
 impl ICash {
     /// Makes what a request may need: room in the log, virtual blocks, data blocks, segments.
     pub(super) fn make_ready(&mut self) -> Result<(), ArrayError> {
+        // Where somebody makes more room at any moment a request takes the last slot.
+        let slots = match self.leaves_work {
+            true => 1,
+            false => SPARE_SLOTS,
+        };
+        while self.ready_step(slots)? {}
+        Ok(())
+    }
+
+    /// One step towards what a request may need, so many free slots among it; false if all of it is there.
+    pub(super) fn ready_step(&mut self, slots: u32) -> Result<bool, ArrayError> {
         self.refuse_if_stopped()?;
         if self.is_flush_due() {
             self.keep_room()?;
@@ -32,35 +43,18 @@ impl ICash {
         }
         self.keep_room()?;
         self.keep_within_journal()?;
-        while self.blocks.left() < SPARE_VIRTUAL_BLOCKS {
+        if self.blocks.left() < SPARE_VIRTUAL_BLOCKS {
             self.replace_virtual_block()?;
-            self.keep_room()?;
+            return Ok(true);
         }
-        while self.pool.free() < SPARE_SLOTS && self.replace_data_block()? {
-            self.keep_room()?;
+        if self.pool.free() < slots && self.replace_data_block()? {
+            return Ok(true);
         }
-        while self.segments.left() < SPARE_SEGMENTS {
+        if self.segments.left() < SPARE_SEGMENTS {
             self.replace_delta()?;
-            self.keep_room()?;
+            return Ok(true);
         }
-        Ok(())
-    }
-
-    /// What follows a request, in the background: a scan if it is time, and what the next request may need.
-    pub(super) fn end_of_request(&mut self) {
-        self.media.begin_background();
-        let is_same = std::mem::take(&mut self.is_same_request);
-        if self.stopped.is_some() {
-            return;
-        }
-        self.requests_since_scan += u64::from(!is_same);
-        let scanned = match self.requests_since_scan >= self.options.scan_every {
-            true => self.scan(),
-            false => Ok(()),
-        };
-        if scanned.and_then(|()| self.make_ready()).is_err() {
-            self.counters.background_failures += 1;
-        }
+        Ok(false)
     }
 
     /// Replacement 1: the oldest virtual block that is no reference.
@@ -210,14 +204,14 @@ impl ICash {
     }
 
     /// Whether so much is not durable that the element flushes by itself.
-    fn is_flush_due(&self) -> bool {
+    pub(super) fn is_flush_due(&self) -> bool {
         let room = crate::icash::format::block::ROOM as u64;
         self.unrecorded_bytes >= u64::from(self.options.flush_blocks) * room
     }
 }
 
 /// Whether the content of a virtual block, durable or present, needs its data block.
-fn needs_home(table: &Table, found: &Virtual) -> bool {
+pub(super) fn needs_home(table: &Table, found: &Virtual) -> bool {
     let place = found
         .block
         .map_or(BlockPlace::Zero, |block| table.get(block).place);

@@ -5,6 +5,8 @@
 //! block joins that of the references it resembles most from which its delta is shortest, if it is short; else it
 //! becomes a reference if another block that comes later resembles it. At the end an associate goes over to a new
 //! reference that it resembles more than its own, if its delta is shorter then.
+//!
+//! A scan is done in steps of a few blocks, so that requests need not wait for all of it.
 
 use std::collections::HashMap;
 
@@ -19,6 +21,9 @@ use crate::icash::parameters::Similarity;
 use crate::icash::place::DataBlock;
 use crate::icash::signature::Signature;
 use crate::icash::state::ICash;
+
+/// Blocks that one step of a scan looks at (chosen here): some milliseconds' worth of reading and encoding.
+const BLOCKS_OF_A_STEP: usize = 16;
 
 /// A virtual block that a scan looks at.
 #[derive(Debug, Clone)]
@@ -72,57 +77,145 @@ impl References {
     }
 }
 
+/// A scan under way. Requests may come between its steps: whatever is noted here is looked at again before it is
+/// acted on.
+pub(super) struct Scan {
+    stage: Stage,
+    /// Data blocks that became references.
+    chosen: Vec<DataBlock>,
+}
+
+/// What a scan does next, with what is left of it, the next one last.
+enum Stage {
+    /// References that lost their last associate and were written meanwhile get a data block with their content.
+    Former(Vec<u32>),
+    /// Data blocks whose signature is not known are read.
+    Learn(Vec<(Id, DataBlock)>),
+    /// Independents become associates or references; then associates go over to new references.
+    Choose(Box<Choice>),
+}
+
+struct Choice {
+    references: References,
+    /// How many of them there were before the scan.
+    first_new: usize,
+    others: Others,
+    /// Most popular first.
+    independents: std::vec::IntoIter<Candidate>,
+    /// How many had their turn.
+    rank: usize,
+    /// The one accessed last first.
+    associates: std::vec::IntoIter<Candidate>,
+}
+
 impl ICash {
-    pub(super) fn scan(&mut self) -> Result<(), ArrayError> {
+    /// Begins a scan, or goes on with the one under way for some blocks.
+    pub(super) fn scan_step(&mut self) -> Result<(), ArrayError> {
+        let Some(mut scan) = self.scanning.take().or_else(|| self.begin_scan()) else {
+            return Ok(());
+        };
+        for _ in 0..BLOCKS_OF_A_STEP {
+            if !self.scan_one(&mut scan)? {
+                self.end_scan(&scan);
+                return Ok(());
+            }
+        }
+        self.scanning = Some(scan);
+        Ok(())
+    }
+
+    /// A new scan, unless there is nothing to find.
+    fn begin_scan(&mut self) -> Option<Scan> {
         self.requests_since_scan = 0;
         self.counters.scans += 1;
-        if self.options.similarity == Similarity::Nothing {
-            return Ok(());
+        (self.options.similarity != Similarity::Nothing).then(|| Scan {
+            stage: Stage::Former(self.former_references()),
+            chosen: Vec::new(),
+        })
+    }
+
+    /// Does what a scan does with one block, or goes on to its next stage; false at its end.
+    fn scan_one(&mut self, scan: &mut Scan) -> Result<bool, ArrayError> {
+        match &mut scan.stage {
+            Stage::Former(blocks) => match blocks.pop() {
+                Some(block) => self.give_data_block(block)?,
+                None => scan.stage = Stage::Learn(self.unknown_signatures()),
+            },
+            Stage::Learn(unknown) => match unknown.pop() {
+                Some((id, data)) => self.learn_signature(id, data),
+                None => scan.stage = Stage::Choose(Box::new(self.choice())),
+            },
+            Stage::Choose(choice) => match choice.independents.next() {
+                Some(candidate) => {
+                    let chosen = self.choose(choice, &candidate)?;
+                    scan.chosen.extend(chosen);
+                }
+                None => match choice.associates.next() {
+                    Some(candidate) => self.relink(choice, &candidate)?,
+                    None => return Ok(false),
+                },
+            },
         }
-        self.give_former_references_data_blocks()?;
-        let Candidates {
-            mut references,
-            independents,
-            associates,
-        } = self.candidates();
-        let first_new = references.data.len();
-        let mut others = Others::of(
-            &independents,
-            self.uses_sketches(),
-            self.options.similar_positions,
-        );
-        let mut chosen = Vec::new();
-        for (rank, candidate) in independents.iter().enumerate() {
-            let Some(block) = candidate.block else {
-                continue;
-            };
-            others.pass(candidate);
-            let bases = references.best(candidate, 0, self.options.tried);
-            if self.join(block, &bases)? {
-                continue;
-            }
-            if others.has_one_like(candidate, rank)
-                && let Some(data) = self.become_base(block)?
-            {
-                references.add(candidate, data);
-                chosen.push(data);
-            }
-        }
-        self.relink(&mut references, first_new, &associates)?;
-        let found = chosen
-            .iter()
-            .filter(|&&data| self.pool.users(data).is_base());
+        Ok(true)
+    }
+
+    fn end_scan(&mut self, scan: &Scan) {
+        let found = scan.chosen.iter();
+        let found = found.filter(|&&data| self.pool.users(data).is_base());
         self.counters.scan_references += found.count() as u64;
         if self.options.halve_heatmap {
             self.heatmap.halve();
         }
-        Ok(())
+    }
+
+    /// The blocks among which references and associates are looked for.
+    fn choice(&self) -> Choice {
+        let Candidates {
+            references,
+            independents,
+            associates,
+        } = self.candidates();
+        Choice {
+            first_new: references.data.len(),
+            others: Others::of(
+                &independents,
+                self.uses_sketches(),
+                self.options.similar_positions,
+            ),
+            references,
+            independents: independents.into_iter(),
+            rank: 0,
+            associates: associates.into_iter(),
+        }
+    }
+
+    /// The turn of an independent: it becomes an associate, or a reference if another one resembles it, which is
+    /// answered.
+    fn choose(
+        &mut self,
+        choice: &mut Choice,
+        candidate: &Candidate,
+    ) -> Result<Option<DataBlock>, ArrayError> {
+        let rank = choice.rank;
+        choice.rank += 1;
+        let Some(block) = candidate.block else {
+            return Ok(None);
+        };
+        choice.others.pass(candidate);
+        let bases = choice.references.best(candidate, 0, self.options.tried);
+        if self.join(block, &bases)? || !choice.others.has_one_like(candidate, rank) {
+            return Ok(None);
+        }
+        let data = self.become_base(block)?;
+        if let Some(data) = data {
+            choice.references.add(candidate, data);
+        }
+        Ok(data)
     }
 
     /// The virtual blocks at the head of the list that a scan looks at. What is frozen and not on the fast medium is
     /// left alone, as all content is that only the slow one has.
-    fn candidates(&mut self) -> Candidates {
-        self.learn_signatures();
+    fn candidates(&self) -> Candidates {
         let mut found: Vec<(Candidate, bool)> = Vec::new();
         let mut associates = Vec::new();
         for (id, v) in self.blocks.newest_first().take(self.options.scan_blocks) {
@@ -165,19 +258,27 @@ impl ICash {
         }
     }
 
-    /// Reads the data blocks of virtual blocks at the head of the list whose signature is not known yet.
-    fn learn_signatures(&mut self) {
+    /// Data blocks of virtual blocks at the head of the list whose signature is not known yet, the newest last.
+    fn unknown_signatures(&self) -> Vec<(Id, DataBlock)> {
         let head = self.blocks.newest_first().take(self.options.scan_blocks);
-        let unknown: Vec<(Id, DataBlock)> = head
+        let unknown = head
             .filter(|(_, found)| found.signature.is_none() && !self.is_on_slow(found.data))
-            .filter_map(|(id, found)| Some((id, found.data?)))
-            .collect();
-        for (id, data) in unknown {
-            if let Ok(page) = self.read_data(data) {
-                let (signature, sketch) = self.signatures_of(&page);
-                let found = self.blocks.get_mut(id);
-                (found.signature, found.sketch) = (Some(signature), sketch);
-            }
+            .filter_map(|(id, found)| Some((id, found.data?)));
+        let mut unknown: Vec<(Id, DataBlock)> = unknown.collect();
+        unknown.reverse();
+        unknown
+    }
+
+    /// Reads a data block whose signature is not known, if the virtual block still has it.
+    fn learn_signature(&mut self, id: Id, data: DataBlock) {
+        let is_held = self.pool.users(data).holder == Some(id) && !self.is_on_slow(Some(data));
+        if !is_held || self.blocks.get(id).signature.is_some() {
+            return;
+        }
+        if let Ok(page) = self.read_data(data) {
+            let (signature, sketch) = self.signatures_of(&page);
+            let found = self.blocks.get_mut(id);
+            (found.signature, found.sketch) = (Some(signature), sketch);
         }
     }
 
@@ -212,21 +313,15 @@ impl ICash {
         Ok(true)
     }
 
-    /// Associates that resemble a new reference more than their own become its associates, where the delta is shorter
+    /// An associate that resembles a new reference more than its own becomes its associate, if the delta is shorter
     /// then.
-    fn relink(
-        &mut self,
-        references: &mut References,
-        first_new: usize,
-        associates: &[Candidate],
-    ) -> Result<(), ArrayError> {
-        for candidate in associates {
-            let bases = references.best(candidate, first_new, self.options.tried);
-            if let (Some(block), false) = (candidate.block, bases.is_empty()) {
-                self.relink_one(block, candidate, &bases)?;
-            }
+    fn relink(&mut self, choice: &mut Choice, candidate: &Candidate) -> Result<(), ArrayError> {
+        let (first_new, tried) = (choice.first_new, self.options.tried);
+        let bases = choice.references.best(candidate, first_new, tried);
+        match candidate.block {
+            Some(block) if !bases.is_empty() => self.relink_one(block, candidate, &bases),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn relink_one(
@@ -317,24 +412,28 @@ impl ICash {
         }
     }
 
-    /// References that lost their last associate and were written meanwhile get a data block with their content.
-    fn give_former_references_data_blocks(&mut self) -> Result<(), ArrayError> {
+    /// Blocks that were references, lost their last associate and were written meanwhile, the newest last.
+    fn former_references(&self) -> Vec<u32> {
         let head = self.blocks.newest_first().take(self.options.scan_blocks);
         let former = head.filter(|(id, found)| {
             let is_own = matches!(found.content, Content::Held(Form::Delta(base), _) if found.data == Some(base));
             is_own && !self.is_reference(*id)
         });
-        let former: Vec<u32> = former.filter_map(|(_, found)| found.block).collect();
-        for block in former {
-            self.make_ready()?;
-            if let Some(id) = self.independent(block)
-                && matches!(
-                    self.blocks.get(id).content,
-                    Content::Held(Form::Delta(_), _)
-                )
-            {
-                self.move_to_data(id)?;
-            }
+        let mut former: Vec<u32> = former.filter_map(|(_, found)| found.block).collect();
+        former.reverse();
+        former
+    }
+
+    /// Gives a block that was a reference a data block with its content.
+    fn give_data_block(&mut self, block: u32) -> Result<(), ArrayError> {
+        self.make_ready()?;
+        if let Some(id) = self.independent(block)
+            && matches!(
+                self.blocks.get(id).content,
+                Content::Held(Form::Delta(_), _)
+            )
+        {
+            self.move_to_data(id)?;
         }
         Ok(())
     }

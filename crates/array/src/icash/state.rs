@@ -4,16 +4,16 @@
 //!
 //! - The table says where the durable content of each block is, as the last group of the log left it.
 //! - What a block holds at present is what its virtual block says; without one it is zeros if the block is in
-//!   `trimmed`, else what the table says.
-//! - `unrecorded` has exactly the blocks in `trimmed` and those whose virtual block is to be recorded. All others
-//!   hold at present what the table says.
+//!   `trimmed`, what is in `passing` if it is there, else what the table says.
+//! - `unrecorded` has exactly the blocks in `trimmed` and `passing` and those whose virtual block is to be recorded. All
+//!   others hold at present what the table says.
 //! - A data block that is in use is held by one virtual block, or waits for the group that records that its block
 //!   is elsewhere. It may be on the fast medium, frozen on the slow one, or both.
 //! - A virtual block whose data block is the base of others' deltas is a reference and is not replaced while
 //!   it is; one whose content is a delta from another's data block is an associate; all others are
 //!   independent. No associate has a data block, so none can be a reference.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flashlore_delta::Encoder;
 
@@ -21,6 +21,8 @@ use crate::addresses::Addresses;
 use crate::element::{Device, Element, Observer, Statistics, Work};
 use crate::error::ArrayError;
 use crate::icash::blocks::{Content, Form, Id, VirtualBlocks};
+use crate::icash::bypass::Passing;
+use crate::icash::clean;
 use crate::icash::counters::{Counters, Memory, States, Status};
 use crate::icash::format::block::RECORD_BYTES;
 use crate::icash::format::superblock::Session;
@@ -31,8 +33,10 @@ use crate::icash::parameters::{BLOCK_BYTES, Options};
 use crate::icash::place::{BlockEntry, BlockPlace, DataBlock};
 use crate::icash::pool::Pool;
 use crate::icash::ram::DataBlocks;
+use crate::icash::scan::Scan;
 use crate::icash::segments::Segments;
 use crate::icash::signature::Signature;
+use crate::icash::streams::Streams;
 use crate::icash::table::Table;
 use crate::media::Media;
 use flashlore_content::Sketch;
@@ -59,6 +63,17 @@ pub struct ICash {
     pub(super) heatmap: Heatmap,
     pub(super) ram: DataBlocks,
     pub(super) trimmed: BTreeSet<u32>,
+    /// Content that passes by and waits for the log.
+    pub(super) passing: BTreeMap<u32, Passing>,
+    /// Blocks that passed by and go home from the log.
+    pub(super) to_home: BTreeSet<u32>,
+    pub(super) streams: Streams,
+    /// Blocks whose durable content is not at home.
+    pub(super) dirty: u64,
+    /// Where the search for such blocks goes on.
+    pub(super) next_ahead: u32,
+    /// Blocks that durably hold nothing, and whose homes were written once and not given back since.
+    pub(super) unused_homes: BTreeSet<u32>,
     pub(super) unrecorded: BTreeSet<u32>,
     /// With ordered write-back the blocks whose durable content is not at home.
     pub(super) away: BTreeSet<u32>,
@@ -76,8 +91,14 @@ pub struct ICash {
     /// The frozen data block that was read last for a request or a scan, which may come back to the fast medium.
     pub(super) thawed: Option<(DataBlock, Page)>,
     pub(super) requests_since_scan: u64,
+    /// Whether requests leave work that they can go on without.
+    pub(super) leaves_work: bool,
+    /// The scan under way.
+    pub(super) scanning: Option<Scan>,
+    /// Segments of the log that were cleaned since there was too little room, until there is enough.
+    pub(super) cleaning: Option<u64>,
     /// Whether the next block belongs to the request of the one before.
-    pub(super) is_same_request: bool,
+    pub(super) continues_request: bool,
     pub(super) counters: Counters,
     pub(super) statistics: Statistics,
     /// Why nothing is changed any more.
@@ -141,6 +162,7 @@ impl ICash {
             unrecorded: self.unrecorded.len() as u64,
             free_slots: self.pool.free(),
             free_frozen: self.pool.free_places(),
+            dirty: self.dirty,
             free_log_segments: self.space.free().len() as u32,
             away: self.away.len() as u64,
             epoch: self.epoch,
@@ -169,6 +191,28 @@ impl ICash {
         }
         self.in_use = false;
         self.next_session()
+    }
+
+    /// Takes over of these options what may change while the element is open: when it scans, how many blocks go home at
+    /// once, what is copied to the fast medium when it is read, and which streams pass by. Everything is durable then.
+    ///
+    /// # Errors
+    /// They cannot work with this element, or a medium failed. Nothing has changed then.
+    pub fn tune(&mut self, asked: &Options) -> Result<(), ArrayError> {
+        let tuned = Options {
+            scan_every: asked.scan_every,
+            write_back_batch: asked.write_back_batch,
+            fill: asked.fill,
+            sequential_cutoff: asked.sequential_cutoff,
+            ..self.options.clone()
+        };
+        tuned.validate(self.shape.data_blocks())?;
+        clean::validate(&self.shape, &tuned)?;
+        // Larger batches take more room in the log, which has to be there before the first of them.
+        self.keep_room()?;
+        self.commit()?;
+        let before = std::mem::replace(&mut self.options, tuned);
+        self.keep_room().inspect_err(|_| self.options = before)
     }
 
     /// Refuses to go on after a failure that leaves open what a medium holds.
@@ -322,6 +366,20 @@ impl ICash {
         self.blocks.detach(id);
     }
 
+    /// Ends the virtual block of a block whose content is replaced or given up. A reference keeps what deltas are based
+    /// on, without an address.
+    pub(super) fn end_virtual(&mut self, block: u32) {
+        match self.blocks.find(block) {
+            Some(id) if self.is_reference(id) => self.detach(id),
+            Some(id) => {
+                self.need_not_record(id);
+                self.drop_virtual(id);
+            }
+            None => {}
+        }
+        debug_assert!(self.ram.get(block).is_none());
+    }
+
     /// Ends a virtual block that is no reference and holds nothing that is not durable elsewhere.
     pub(super) fn drop_virtual(&mut self, id: Id) {
         if let Some(block) = self.blocks.get(id).block {
@@ -344,6 +402,8 @@ impl ICash {
         self.use_place(block, &place);
         self.table.set(block, entry);
         self.note_away(block);
+        self.note_dirty(&old.place, &place);
+        self.note_unused_home(block, &entry);
         if let Some((log, bytes)) = old.place.log() {
             self.space.remove_live(log, bytes);
         }
@@ -408,28 +468,37 @@ impl ICash {
 
 impl Element for ICash {
     fn read(&mut self, lba: u64, page: &mut Page) -> Result<(), ArrayError> {
+        let continues = std::mem::take(&mut self.continues_request);
         let block = self.addresses.block(lba)?;
         self.statistics.reads += 1;
-        self.read_block(block, page)?;
-        self.end_of_request();
+        match self.passes_by(block, false) {
+            true => self.read_past(block, page)?,
+            false => self.read_block(block, page)?,
+        }
+        self.end_of_request(continues);
         Ok(())
     }
 
     fn write(&mut self, lba: u64, page: &Page) -> Result<(), ArrayError> {
+        let continues = std::mem::take(&mut self.continues_request);
         let block = self.addresses.block(lba)?;
         self.make_ready()?;
-        self.write_block(block, page)?;
+        match self.passes_by(block, true) {
+            true => self.write_past(block, page),
+            false => self.write_block(block, page)?,
+        }
         self.statistics.writes += 1;
-        self.end_of_request();
+        self.end_of_request(continues);
         Ok(())
     }
 
     fn trim(&mut self, lba: u64) -> Result<(), ArrayError> {
+        let continues = std::mem::take(&mut self.continues_request);
         let block = self.addresses.block(lba)?;
         self.make_ready()?;
         self.trim_block(block);
         self.statistics.trims += 1;
-        self.end_of_request();
+        self.end_of_request(continues);
         Ok(())
     }
 
@@ -441,7 +510,11 @@ impl Element for ICash {
     }
 
     fn continue_request(&mut self) {
-        self.is_same_request = true;
+        self.continues_request = true;
+    }
+
+    fn work(&mut self) -> Result<bool, ArrayError> {
+        self.work_step()
     }
 
     fn lay_in(&mut self, pages: &mut dyn Iterator<Item = (u64, Page)>) -> Result<(), ArrayError> {

@@ -90,17 +90,10 @@ impl ICash {
         self.access(id);
     }
 
-    /// Gives the content of a block up. A reference keeps what deltas are based on, without an address.
+    /// Gives the content of a block up.
     pub(super) fn trim_block(&mut self, block: u32) {
-        match self.blocks.find(block) {
-            Some(id) if self.is_reference(id) => self.detach(id),
-            Some(id) => {
-                self.need_not_record(id);
-                self.drop_virtual(id);
-            }
-            None => {}
-        }
-        debug_assert!(self.ram.get(block).is_none());
+        self.end_virtual(block);
+        self.end_bare(block);
         self.set_trimmed(block, self.table.get(block).place != BlockPlace::Zero);
     }
 
@@ -120,7 +113,7 @@ impl ICash {
             return own.or(self.base_of(id));
         }
         match self.table.get(block).place {
-            BlockPlace::Delta { base, .. } if !self.trimmed.contains(&block) => Some(base),
+            BlockPlace::Delta { base, .. } if !self.is_bare(block) => Some(base),
             _ => {
                 let counterpart = self.counterpart(block, signature, sketch);
                 self.counters.same_address += u64::from(counterpart.is_some());
@@ -247,7 +240,7 @@ impl ICash {
     /// The virtual block that gets new content. A reference whose content goes to a data block of its own, or
     /// becomes a delta from another reference, leaves its frozen one behind.
     fn virtual_for(&mut self, block: u32, id: Option<Id>, new: &New) -> Id {
-        self.set_trimmed(block, false);
+        self.end_bare(block);
         let leaves_slot = |id: Id| match *new {
             New::Slot(_) => true,
             New::Held(Form::Delta(base), _) => self.blocks.get(id).data != Some(base),

@@ -109,6 +109,7 @@ fn work(element: &mut ICash, from: u32, count: u32) {
             3 | 5 => element.read(address(block / 2), &mut [0; BLOCK]),
             _ => element.write(address(block), &content(n)),
         };
+        element.work_off();
     }
 }
 

@@ -12,8 +12,8 @@ pub enum Op {
     Flush,
 }
 
-/// So many operations on so many blocks. Phases of reading, of writing everywhere and of writing in few places
-/// follow each other.
+/// So many operations on so many blocks. Phases of reading, of writing everywhere, of writing in few places and of going
+/// through them in sequence follow each other.
 pub fn operations(draw: &mut Draw, count: usize, blocks: usize) -> Vec<Op> {
     let mut ops = Vec::with_capacity(count);
     while ops.len() < count {
@@ -24,8 +24,12 @@ pub fn operations(draw: &mut Draw, count: usize, blocks: usize) -> Vec<Op> {
             false => (0, blocks as u64),
         };
         let writes = draw.pick(&[10, 50, 90]);
-        for _ in 0..length {
-            let block = ((first + draw.below(span)) % blocks as u64) as usize;
+        let is_sequence = hot && span == 6;
+        for number in 0..length {
+            // Drawn in any case: named seeds keep their histories.
+            let drawn = draw.below(span);
+            let offset = if is_sequence { number } else { drawn };
+            let block = ((first + offset) % blocks as u64) as usize;
             ops.push(match draw.below(100) {
                 0..4 => Op::Flush,
                 4..10 => Op::Trim(block),

@@ -5,11 +5,13 @@
 //! | `draw.rs` | seeded draws, those of the crash search of volumes |
 //! | `pages.rs` | values, and the pages that stand for them |
 //! | `setup.rs` | small arrays of all kinds |
+//! | `attended.rs` | an element whose work is done between requests |
 //! | `history.rs` | operations, and how they are drawn |
 //! | `power.rs` | two media whose power is cut
 
 #![allow(dead_code, unused_imports, reason = "each test uses a part")]
 
+pub mod attended;
 #[path = "../../../volume/tests/crash/draw.rs"]
 pub mod draw;
 pub mod history;
@@ -17,6 +19,7 @@ pub mod pages;
 pub mod power;
 pub mod setup;
 
+pub use attended::{Attendance, Attended, Steps};
 pub use draw::Draw;
 pub use history::{Op, operations};
 pub use pages::{Value, page};

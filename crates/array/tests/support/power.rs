@@ -45,8 +45,9 @@ struct Wired {
 
 impl Power {
     pub fn new((fast, slow): (Vec<u8>, Vec<u8>), trouble: Trouble) -> Power {
-        let fast = Arc::new(CrashMedium::from_bytes(fast));
-        let slow = Arc::new(CrashMedium::from_bytes(slow));
+        // What was given back may hold anything.
+        let medium = |bytes| Arc::new(CrashMedium::from_bytes(bytes).with_garbage_after_discard());
+        let (fast, slow) = (medium(fast), medium(slow));
         let mut cut_both = u64::MAX;
         let mut fail_write = u64::MAX;
         match trouble {

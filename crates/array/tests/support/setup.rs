@@ -9,6 +9,7 @@ use flashlore_array::icash::{
 };
 use flashlore_medium::{Medium, MemoryMedium};
 
+use crate::support::attended::{Attendance, Attended, Steps};
 use crate::support::draw::Draw;
 
 /// An array and how it is opened.
@@ -16,6 +17,7 @@ use crate::support::draw::Draw;
 pub struct Setup {
     pub shape: Shape,
     pub options: Options,
+    pub attendance: Attendance,
 }
 
 impl Setup {
@@ -54,6 +56,16 @@ impl Setup {
         options.ram_blocks = [0, 3, 9][options.scan_blocks % 3];
         options.tried = 1 + options.scan_blocks % 4;
         options.similar_positions = [4, 1][options.scan_blocks % 2];
+        options.sequential_cutoff = [0, 1, 3][options.scan_every as usize % 3];
+        let attendance = Attendance {
+            steps: match options.scan_blocks % 7 {
+                0 => Steps::AtMost(0),
+                1 | 2 => Steps::AtMost(1),
+                3 => Steps::AtMost(2),
+                _ => Steps::All,
+            },
+            is_ahead: options.scan_every % 5 < 2,
+        };
         // A few frozen places, so that they do not suffice, or as many as slots, or none.
         let frozen_blocks = match options.scan_every % 4 {
             0 => 0,
@@ -89,7 +101,11 @@ impl Setup {
             journal_blocks,
             frozen_blocks,
         };
-        Setup { shape, options }
+        Setup {
+            shape,
+            options,
+            attendance,
+        }
     }
 
     /// The same array, to be opened with other options; none if its log is too short for them.
@@ -101,6 +117,7 @@ impl Setup {
         (least <= shape.log_segments).then(|| Setup {
             shape: shape.clone(),
             options,
+            attendance: self.attendance,
         })
     }
 
@@ -155,7 +172,12 @@ impl Setup {
     }
 
     /// Opens it.
-    pub fn open(&self, fast: Arc<dyn Medium>, slow: Arc<dyn Medium>) -> Result<ICash, ArrayError> {
-        ICash::open(fast, slow, self.options.clone())
+    pub fn open(
+        &self,
+        fast: Arc<dyn Medium>,
+        slow: Arc<dyn Medium>,
+    ) -> Result<Attended, ArrayError> {
+        let element = ICash::open(fast, slow, self.options.clone())?;
+        Ok(Attended::new(element, self.attendance))
     }
 }

@@ -21,7 +21,7 @@ pub use volume::{
     ArrayArgs, BenchArgs, BenchPattern, CheckArgs, CloneArgs, CreateArgs, DiffArgs, DumpArgs,
     DumpPart, ExportArgs, FilterArgs, ImportArgs, InfoVolumeArgs, LogArgs, MarkArgs, MountArgs,
     OnPressure, PurgeArgs, ReadArgs, RecordArgs, RecoverArgs, ResizeArgs, ScrubArgs, ServeArgs,
-    ServingArgs, SnapshotCommand, SnapshotListArgs, VolumeArgs, VolumeSystem,
+    ServingArgs, SnapshotCommand, SnapshotListArgs, TuneArgs, VolumeArgs, VolumeSystem,
 };
 
 /// A content-aware flash translation layer: replays block traces in simulated time on a plain SSD
@@ -86,15 +86,17 @@ pub enum Command {
     Create(CreateArgs),
     /// Fill a machine of an array as a clone of another one
     Clone(CloneArgs),
+    /// Show or change how an array works, also while it is served
+    Tune(TuneArgs),
     /// Make a volume larger
     Resize(ResizeArgs),
-    /// Serve a volume over NBD
+    /// Serve a volume or an array over NBD
     Serve(ServeArgs),
     /// Serve a volume and record what clients do as a trace
     Record(RecordArgs),
-    /// Mount a volume as a file, with its instants beside it
+    /// Mount a volume as a file, with its instants beside it, or an array as a file for each machine
     Mount(MountArgs),
-    /// Show the state of a volume
+    /// Show the state of a volume or an array
     Info(InfoVolumeArgs),
     /// Show what happened to a volume, and how far back it goes
     Log(LogArgs),
@@ -115,9 +117,9 @@ pub enum Command {
     Import(ImportArgs),
     /// Copy a volume, or an instant of it, into a raw disk image
     Export(ExportArgs),
-    /// Check a volume that is not open: structures, references, checksums
+    /// Check a volume or an array that is not open: structures, references, checksums
     Check(CheckArgs),
-    /// Open a volume and read every stored page
+    /// Read every stored page of a volume, or every block of an array
     Scrub(ScrubArgs),
     /// Show what lies on the medium of a volume, in words
     Dump(DumpArgs),

@@ -36,6 +36,7 @@ pub fn run(command: Command, python: &dyn Python) -> Result<(), CliError> {
         Command::Reproduce(args) => reproduce::reproduce(&args, python),
         Command::Create(args) => volume::create(&args),
         Command::Clone(args) => volume::clone(&args),
+        Command::Tune(args) => volume::tune(&args),
         Command::Resize(args) => volume::resize(&args),
         Command::Serve(args) => volume::serve(&args),
         Command::Record(args) => volume::record(&args),

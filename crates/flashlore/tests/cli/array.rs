@@ -37,7 +37,7 @@ fn filled(more: &[&str]) -> Place {
     quiet(place.run(&[&CREATE[..], &["hdd"], more].concat()));
     fs::write(place.path("image"), image()).unwrap();
     let told = quiet(place.run(&["import", "disk", "image"]));
-    assert!(told.contains("100 pages are stored"), "{told}");
+    assert!(told.contains("100 blocks are stored"), "{told}");
     place
 }
 
@@ -80,6 +80,13 @@ fn an_image_goes_in_is_cloned_and_comes_out() {
     assert_eq!(info["machines"][2]["logical"], 100 * PAGE);
     assert_eq!(info["element"]["waiting"], 0);
     let text = place.run(&["info", "disk"]).ok();
+    for line in [
+        "\nfrozen places 0 B of 1016 KiB",
+        "\ndirty        ",
+        "\npassed by    0 B read and",
+    ] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
     assert!(
         text.contains("machine 2    1.0 MiB, 400 KiB in use, served as disk.2"),
         "{text}"
@@ -90,7 +97,7 @@ fn an_image_goes_in_is_cloned_and_comes_out() {
     );
     assert_eq!(
         place.run(&["scrub", "disk"]).ok(),
-        "300 pages read, 0 findings\n"
+        "300 blocks read, 0 findings\n"
     );
 
     let message = place.run(&["clone", "disk", "0", "1"]).fails(2);
@@ -343,7 +350,7 @@ fn rot_is_an_error_for_the_blocks_that_need_it_and_is_written_over() {
         report.stdout
     );
     let scrubbed = place.run(&["scrub", "disk"]);
-    let expected = "200 pages read, 2 findings\n";
+    let expected = "200 blocks read, 2 findings\n";
     assert_eq!(
         (scrubbed.code, scrubbed.stdout.contains(expected)),
         (1, true)
@@ -449,6 +456,61 @@ fn a_load_is_put_on_an_array() {
     place.run(&["check", "disk"]).ok();
 }
 
+/// Changed while it is served, and found when it is opened again; what cannot be is refused with a sentence.
+#[test]
+fn an_array_is_tuned_while_it_runs_and_stays_so() {
+    let place = filled(&[]);
+    let shown = place.run(&["tune", "disk"]).ok();
+    assert!(
+        shown.starts_with("sequential-cutoff=4MiB       bytes behind which"),
+        "{shown}"
+    );
+    let server = Server::start(&place, &[]);
+    let mut client = server.open("disk");
+    let changed = place
+        .run(&["tune", "disk", "dirty-target=5%", "fill=never"])
+        .ok();
+    assert!(
+        changed.contains("\ndirty-target=5% ") && changed.contains("\nfill=never "),
+        "{changed}"
+    );
+    assert_eq!(
+        client.read(0, PAGE as u32).unwrap(),
+        Ok(image()[..PAGE].to_vec())
+    );
+    for (value, why) in [
+        (
+            "dirty-target=many",
+            "dirty-target is \"many\", expected a number of percent",
+        ),
+        (
+            "scan-every=0",
+            "scan-every is \"0\", expected a number from 1 on",
+        ),
+        (
+            "speed=9",
+            "found speed, expected one of sequential-cutoff, dirty-target, ",
+        ),
+        ("fill", "found \"fill\", expected a key, = and a value"),
+    ] {
+        let message = place.run(&["tune", "disk", "scan-every=7", value]).fails(2);
+        assert!(message.contains(why), "{message}");
+    }
+    server.stop();
+    assert_eq!(place.run(&["tune", "disk"]).ok(), changed);
+    let json = place
+        .run(&["tune", "disk", "write-back-rate=unlimited", "--json"])
+        .json();
+    assert_eq!(json["answer"], "tuned");
+    assert_eq!(json["values"][2]["value"], "unlimited");
+    quiet(place.run(&["create", "volume", "--size", "1MiB"]));
+    let message = place.run(&["tune", "volume", "fill=read"]).fails(2);
+    assert!(
+        message.contains("this is a volume: only an array can be tuned"),
+        "{message}"
+    );
+}
+
 fn metrics(server: &Server) -> String {
     let address = server.told.strip_prefix("metrics at http://").unwrap();
     crate::metrics::get(address.split('/').next().unwrap(), "/metrics")
@@ -457,6 +519,8 @@ fn metrics(server: &Server) -> String {
 #[test]
 fn figures_are_scraped() {
     let place = filled(&["--machines", "2"]);
+    // Nothing goes home ahead.
+    place.run(&["tune", "disk", "dirty-target=1000%"]).ok();
     let server = Server::start(&place, &["--metrics", "127.0.0.1:0"]);
     let page = metrics(&server);
     for line in [
@@ -465,6 +529,10 @@ fn figures_are_scraped() {
         "flashlore_failed 0",
         "flashlore_array_events_total{event=\"groups\"} 0",
         "flashlore_array_away_blocks_limit 0",
+        "flashlore_array_frozen_bytes 0",
+        "flashlore_array_dirty_bytes 409600",
+        "flashlore_array_dirty_bytes_target ",
+        "flashlore_array_bypassed_bytes_total{kind=\"read\"} 0",
         "flashlore_info{kind=\"array\",name=\"disk\",system=\"i-cash\",",
     ] {
         assert!(page.contains(line), "{line} is not in {page}");

@@ -123,6 +123,7 @@ impl CreateArray {
         let data_blocks = u64::from(slots) + u64::from(frozen_blocks);
         let mut options = Options::new(virtual_blocks(data_blocks, segments, all), segments);
         options.write_back_batch = icash::parameters::write_back_batch(slots);
+        options.sequential_cutoff = icash::parameters::SEQUENTIAL_CUTOFF;
         if self.strict {
             options.too_big = TooBig::Log;
         }

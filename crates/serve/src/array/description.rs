@@ -1,15 +1,17 @@
 //! The file `array.json` in the directory of an array: where the media are, and how the array is opened.
 //!
-//! The sizes of an array lie on its media; what is here is how it is used. Everything under `options` may be changed
-//! while nobody has the array open: the array refuses what it cannot work with. The file appears as a whole, after
-//! the array was made.
+//! The sizes of an array lie on its media; what is here is how it is used. Everything under `options` and `running` may
+//! be changed while nobody has the array open: the array refuses what it cannot work with. Some of it can be changed
+//! while it is open ([`super::tune`]). The file appears as a whole, after the array was made.
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use flashlore_array::icash::parameters::SEQUENTIAL_CUTOFF;
 use flashlore_array::icash::{Compression, Fill, Options, Similarity, TooBig};
 use flashlore_delta::Codec;
+use flashlore_units::{Bytes, Size};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
@@ -17,6 +19,10 @@ use crate::error::ServeError;
 use crate::home::{DESCRIPTION, Home};
 
 const VERSION: u32 = 1;
+/// Half of what the fast medium holds may be dirty: what is used again is written home once and not each time.
+const DIRTY_TARGET: u32 = 50;
+/// What a disk writes in batches of some neighbours each, beside requests that it serves: 4 MiB a second.
+const WRITE_BACK_RATE: u64 = 4 << 20;
 /// What `system` says.
 pub const SYSTEM: &str = "i-cash";
 
@@ -31,6 +37,29 @@ pub struct Description {
     pub slow: PathBuf,
     #[serde(with = "StoredText")]
     options: Options,
+    /// Arrays that were made before it could be changed have the defaults.
+    #[serde(default)]
+    pub running: Running,
+}
+
+/// What the thread of a served array does ahead of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Running {
+    /// Blocks that are not at home, in percent of those that the fast medium has room for: more than these go home
+    /// ahead.
+    pub dirty_target: u32,
+    /// Bytes a second that go home ahead.
+    pub write_back_rate: Bytes,
+}
+
+impl Default for Running {
+    fn default() -> Self {
+        Running {
+            dirty_target: DIRTY_TARGET,
+            write_back_rate: Bytes::Limited(Size(WRITE_BACK_RATE)),
+        }
+    }
 }
 
 /// What messages call [`Options`].
@@ -66,6 +95,9 @@ struct StoredText {
     fill: Fill,
     #[serde(default)]
     ram_blocks: u32,
+    /// Arrays that were made before there was one have the same as new ones.
+    #[serde(default = "sequential_cutoff")]
+    sequential_cutoff: u32,
     unpack_all: bool,
     #[serde(with = "CodecText")]
     codec: Codec,
@@ -73,6 +105,10 @@ struct StoredText {
 
 fn one() -> usize {
     1
+}
+
+fn sequential_cutoff() -> u32 {
+    SEQUENTIAL_CUTOFF
 }
 
 #[derive(Serialize, Deserialize)]
@@ -153,6 +189,7 @@ impl Description {
             fast,
             slow,
             options: options.clone(),
+            running: Running::default(),
         }
     }
 
@@ -163,6 +200,15 @@ impl Description {
 
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// The same with other options.
+    pub fn with(&self, options: Options, running: Running) -> Self {
+        Description {
+            options,
+            running,
+            ..self.clone()
+        }
     }
 
     /// Reads a description.
@@ -199,11 +245,7 @@ impl Description {
     /// # Errors
     /// There is one, a path is no text, or the file cannot be written.
     pub fn store(&self, path: &Path) -> Result<(), ServeError> {
-        let mut bytes = serde_json::to_vec_pretty(self).map_err(|error| ServeError::Content {
-            path: path.to_owned(),
-            why: error.to_string(),
-        })?;
-        bytes.push(b'\n');
+        let bytes = self.bytes(path)?;
         let directory = path.parent().unwrap_or(Path::new("."));
         // A file of its own for each attempt: two at once do not write into each other's.
         let stored = NamedTempFile::new_in(directory).and_then(|mut file| {
@@ -217,6 +259,28 @@ impl Description {
             })
         });
         stored.map_err(ServeError::file("write", path))
+    }
+
+    /// Writes the description over the one of an open array: whoever reads finds the old one or this one, as a whole,
+    /// also after a crash.
+    ///
+    /// # Errors
+    /// The file cannot be written. The old one is there then.
+    pub fn replace(&self, home: &Home) -> Result<(), ServeError> {
+        let path = home.description();
+        let bytes = self.bytes(&path)?;
+        let replaced = home.replace(DESCRIPTION, &bytes);
+        replaced.map_err(ServeError::file("write", &path))
+    }
+
+    fn bytes(&self, path: &Path) -> Result<Vec<u8>, ServeError> {
+        let bytes = serde_json::to_vec_pretty(self).map_err(|error| ServeError::Content {
+            path: path.to_owned(),
+            why: error.to_string(),
+        });
+        let mut bytes = bytes?;
+        bytes.push(b'\n');
+        Ok(bytes)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The virtual machines of an array as block devices for many threads.
 //!
 //! The element does one thing at a time: whoever changes it waits in a queue, whoever reads waits for the one change
-//! under way. A request of several pages takes the lock for each of them, a flush for as long as it takes.
+//! under way. A request of several pages takes the lock for each of them, a flush for as long as it takes. Whoever
+//! leaves work behind calls for it ([`super::background`]).
 //!
 //! Each page holds what one request left: a part of a page is read, changed and written under one hold of the lock.
 
@@ -9,20 +10,27 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use flashlore_array::ArrayError;
+use flashlore_array::icash::ahead::Reach;
 use flashlore_array::icash::{ICash, Kept, SlowAlone};
 use flashlore_delta::{PAGE_BYTES, Page};
 use flashlore_volume::Lpn;
 use flashlore_volume::disk::device::{COMPRESSED, DELTA, HOLE, UNIQUE};
-use flashlore_volume::disk::lock::Locked;
+use flashlore_volume::disk::lock::{HeldStore, Locked};
 use flashlore_volume::disk::range::{
     Pages, Part, check_range, read_by_pages, tell, write_by_pages,
 };
 use flashlore_volume::disk::{About, BlockDevice, DiskError};
+use parking_lot::Mutex;
 
-use super::store::{Open, Store};
+use super::background::Calls;
+use super::description::Running;
+use super::store::{ClientRequest, Open, Store};
 
 pub struct Machines {
     store: Locked<Store>,
+    /// Who is called when work is due.
+    calls: Arc<Calls>,
+    running: Mutex<Running>,
     /// Number and blocks of each.
     all: Vec<(u8, u32)>,
 }
@@ -57,6 +65,8 @@ impl Machines {
         Ok(Arc::new(Machines {
             all: all.collect(),
             store: Locked::new(store),
+            calls: Arc::default(),
+            running: Mutex::default(),
         }))
     }
 
@@ -82,7 +92,7 @@ impl Machines {
         &self,
         act: impl FnOnce(&mut Store) -> Result<R, DiskError>,
     ) -> Result<R, DiskError> {
-        act(self.store.hold()?.get()?)
+        self.on(&mut self.store.hold()?, act)
     }
 
     /// The same for what only looks or reads: it waits for no change but the one under way.
@@ -90,7 +100,62 @@ impl Machines {
         &self,
         act: impl FnOnce(&mut Store) -> Result<R, DiskError>,
     ) -> Result<R, DiskError> {
-        act(self.store.look()?.get()?)
+        self.on(&mut self.store.look()?, act)
+    }
+
+    /// Does something with the array, and calls for what is due then.
+    fn on<R>(
+        &self,
+        held: &mut HeldStore<'_, Store>,
+        act: impl FnOnce(&mut Store) -> Result<R, DiskError>,
+    ) -> Result<R, DiskError> {
+        let store = held.get()?;
+        let done = act(store);
+        self.calls.served(store.is_work_due());
+        done
+    }
+
+    /// One step of the work that follows requests; false if none is due. Whoever waits for the array gets it before the
+    /// next step.
+    ///
+    /// # Errors
+    /// The step failed, or the array is closed.
+    pub fn work(&self) -> Result<bool, DiskError> {
+        self.store.hold()?.get()?.work()
+    }
+
+    /// Gives some of what holds nothing back to what is below the media; false if there is nothing to give.
+    ///
+    /// # Errors
+    /// A medium refused, or the array is closed.
+    pub fn give_back(&self) -> Result<bool, DiskError> {
+        self.store.hold()?.get()?.give_back()
+    }
+
+    /// Brings some blocks home if more than so many percent of the fast medium are not there; answers how many.
+    ///
+    /// # Errors
+    /// A medium failed, there is no room, or the array is closed.
+    pub fn write_back_ahead(
+        &self,
+        dirty_target: u32,
+        reach: Reach,
+        most: usize,
+    ) -> Result<u64, DiskError> {
+        let mut held = self.store.hold()?;
+        held.get()?.write_back_ahead(dirty_target, reach, most)
+    }
+
+    pub fn running(&self) -> Running {
+        *self.running.lock()
+    }
+
+    pub fn run(&self, running: Running) {
+        *self.running.lock() = running;
+    }
+
+    pub(super) fn calls(&self) -> &Arc<Calls> {
+        &self.calls
     }
 
     /// Ends the use: everything is durable and, with ordered write-back, at home. Later calls fail.
@@ -130,18 +195,28 @@ impl Machines {
 }
 
 impl MachineDisk {
-    fn write_part(&self, part: &Part, fill: impl FnOnce(&mut [u8])) -> Result<(), DiskError> {
+    fn write_part(
+        &self,
+        request: &ClientRequest,
+        part: &Part,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<(), DiskError> {
         self.machines.with(|store| {
             let mut page = [0; PAGE_BYTES];
-            store.read(self.position, part.lpn.0, &mut page)?;
+            store.read(request, self.position, part.lpn.0, &mut page)?;
             fill(&mut page[part.within.clone()]);
-            store.change(self.position, part.lpn.0, Some(&page))
+            store.change(request, self.position, part.lpn.0, Some(&page))
         })
     }
 
-    fn change(&self, lpn: Lpn, page: Option<&Page>) -> Result<(), DiskError> {
+    fn change(
+        &self,
+        request: &ClientRequest,
+        lpn: Lpn,
+        page: Option<&Page>,
+    ) -> Result<(), DiskError> {
         self.machines
-            .with(|store| store.change(self.position, lpn.0, page))
+            .with(|store| store.change(request, self.position, lpn.0, page))
     }
 
     fn flags(&self, about: About, pages: Range<Lpn>) -> Result<Vec<u32>, DiskError> {
@@ -168,44 +243,49 @@ impl BlockDevice for MachineDisk {
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
         check_range(self.size(), offset, buffer.len() as u64)?;
+        let request = ClientRequest::default();
         read_by_pages(offset, buffer, |pages, bytes| {
             let (bytes, _) = bytes.as_chunks_mut::<PAGE_BYTES>();
             Lpn::each(pages).zip(bytes).try_for_each(|(lpn, page)| {
                 self.machines
-                    .look(|store| store.read(self.position, lpn.0, page))
+                    .look(|store| store.read(&request, self.position, lpn.0, page))
             })
         })
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> Result<(), DiskError> {
         check_range(self.size(), offset, data.len() as u64)?;
-        let part =
-            |part: &Part, bytes: &[u8]| self.write_part(part, |space| space.copy_from_slice(bytes));
+        let request = ClientRequest::default();
+        let part = |part: &Part, bytes: &[u8]| {
+            self.write_part(&request, part, |space| space.copy_from_slice(bytes))
+        };
         write_by_pages(offset, data, part, |pages, bytes| {
             let (bytes, _) = bytes.as_chunks::<PAGE_BYTES>();
             Lpn::each(pages)
                 .zip(bytes)
-                .try_for_each(|(lpn, page)| self.change(lpn, Some(page)))
+                .try_for_each(|(lpn, page)| self.change(&request, lpn, Some(page)))
         })
     }
 
     fn write_zeroes(&self, offset: u64, length: u64, allocate: bool) -> Result<(), DiskError> {
         check_range(self.size(), offset, length)?;
+        let request = ClientRequest::default();
         let pages = Pages::of(offset, length);
         for part in pages.front.iter().chain(&pages.back) {
-            self.write_part(part, |space| space.fill(0))?;
+            self.write_part(&request, part, |space| space.fill(0))?;
         }
         let zeros = allocate.then_some(&[0; PAGE_BYTES]);
         for lpn in Lpn::each(pages.whole) {
-            self.change(lpn, zeros)?;
+            self.change(&request, lpn, zeros)?;
         }
         Ok(())
     }
 
     fn trim(&self, offset: u64, length: u64) -> Result<(), DiskError> {
         check_range(self.size(), offset, length)?;
+        let request = ClientRequest::default();
         for lpn in Lpn::each(Pages::of(offset, length).whole) {
-            self.change(lpn, None)?;
+            self.change(&request, lpn, None)?;
         }
         Ok(())
     }

@@ -6,7 +6,9 @@
 //! | [`create`](mod@create) | a new array: its sizes, and its media |
 //! | `store` | the array, or its slow medium alone, page by page |
 //! | [`machines`] | the virtual machines as block devices for many threads |
+//! | `background` | the thread that does what follows requests |
 //! | [`service`] | an open array and what can be asked of it |
+//! | [`tune`] | what of an array can be changed while it is open |
 //! | [`check`](mod@check) | whether an array holds that nobody has open |
 //!
 //! The element takes one request at a time, so one lock stands around it, for the time of a page or a flush.
@@ -16,7 +18,9 @@ pub mod create;
 pub mod description;
 pub mod machines;
 pub mod service;
+pub mod tune;
 
+mod background;
 mod store;
 
 pub use create::{CreateArray, Made};

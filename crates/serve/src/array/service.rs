@@ -9,16 +9,19 @@ use std::sync::Arc;
 use flashlore_array::ArrayError;
 use flashlore_array::element::Traffic;
 use flashlore_array::icash::parameters::SEGMENT_BYTES;
-use flashlore_array::icash::{self, ICash, Image, SlowAlone};
+use flashlore_array::icash::{self, ICash, Image, Options, SlowAlone};
 use flashlore_delta::{PAGE_BYTES, Page};
 use flashlore_medium::{Access, Cause, FileMedium, Medium, MediumError, Mode, Operation};
 use flashlore_volume::disk::DiskError;
 use flashlore_volume::disk::live::Clock;
+use parking_lot::Mutex;
 
+use super::background::Background;
 use super::create::memory_needed;
-use super::description::{Description, SYSTEM};
+use super::description::{Description, Running, SYSTEM};
 use super::machines::Machines;
-use super::store::Store;
+use super::store::{Store, dirty_most};
+use super::tune::Values;
 use crate::clients::Clients;
 use crate::error::ServeError;
 use crate::home::Home;
@@ -41,8 +44,11 @@ const NO_PAST: &str =
 
 pub struct ArrayService {
     home: Home,
-    description: Description,
+    /// Held by whoever changes it.
+    description: Mutex<Description>,
     machines: Arc<Machines>,
+    /// None if it is only looked at.
+    background: Option<Background>,
     was_closed: bool,
     clients: Arc<Clients>,
     clock: Clock,
@@ -141,13 +147,27 @@ impl ArrayService {
     pub fn open(home: Home, mode: Mode, clock: Clock, access: Access) -> Result<Self, ServeError> {
         let home = home.held()?;
         let (description, fast, slow) = media(&home, mode, access)?;
-        let element = element(&home, &description, fast, slow, access)?;
+        let mut element = element(&home, &description, fast, slow, access)?;
+        let was_closed = element.was_closed();
+        if access == Access::Change {
+            element.leave_work();
+        }
+        let machines = Machines::whole(element)?;
+        machines.run(description.running);
+        let background = match access {
+            Access::Change => Some(
+                Background::start(&machines, home.troubles())
+                    .map_err(ServeError::file("start a thread for", home.directory()))?,
+            ),
+            Access::Look => None,
+        };
         Ok(ArrayService {
-            was_closed: element.was_closed(),
+            was_closed,
             access,
             home,
-            description,
-            machines: Machines::whole(element)?,
+            description: Mutex::new(description),
+            machines,
+            background,
             clients: Arc::default(),
             clock,
         })
@@ -173,8 +193,9 @@ impl ArrayService {
             // Its disks refuse what changes them, each with its own sentence.
             access: Access::Change,
             home,
-            description,
+            description: Mutex::new(description),
             machines: Machines::slow_alone(alone)?,
+            background: None,
             clients: Arc::default(),
             clock,
         })
@@ -190,6 +211,7 @@ impl ArrayService {
 
     fn info(&self) -> Result<Answer, ServeError> {
         let positions = 0..self.machines.all().len();
+        let description = self.description.lock().clone();
         let info = self.machines.look(|store| {
             let machine = |position: usize| MachineInfo {
                 number: self.machines.all()[position].0,
@@ -199,57 +221,19 @@ impl ArrayService {
             };
             Ok(ArrayInfo {
                 system: SYSTEM.to_owned(),
-                fast: self.description.fast.clone(),
-                slow: self.description.slow.clone(),
+                fast: description.fast.clone(),
+                slow: description.slow.clone(),
                 machines: positions.map(machine).collect(),
                 closed: self.was_closed,
-                element: store.element().map(|e| self.element_info(e, store)),
+                element: store
+                    .element()
+                    .map(|element| element_info(element, store, description.running)),
                 failure: store.failure(),
                 failures: self.home.troubles().failures(),
                 clients: self.clients.is_served().then(|| self.clients.count()),
             })
         })?;
         Ok(Answer::Array(Box::new(info)))
-    }
-
-    fn element_info(&self, element: &ICash, store: &Store) -> ElementInfo {
-        let (states, status, shape) = (element.states(), element.status(), element.shape());
-        let (used, peak) = element.segments_used();
-        let options = self.description.options();
-        let (counters, statistics) = store.figures().unwrap_or_default();
-        let memory = element.memory();
-        let segment = SEGMENT_BYTES as u64;
-        let log_segment = u64::from(shape.segment_blocks) * PAGE;
-        let named = counters.named().into_iter();
-        ElementInfo {
-            references: states.references,
-            detached: states.detached,
-            associates: states.associates,
-            independents: states.independents,
-            virtual_blocks: options.virtual_blocks.into(),
-            delta_ram: u64::from(used) * segment,
-            delta_ram_peak: u64::from(peak) * segment,
-            delta_ram_limit: u64::from(options.segments) * segment,
-            fast_used: u64::from(shape.slots - status.free_slots) * PAGE,
-            fast_limit: u64::from(shape.slots) * PAGE,
-            log_free: u64::from(status.free_log_segments) * log_segment,
-            log_limit: u64::from(shape.log_segments) * log_segment,
-            away: status.away,
-            most_away: shape.journal_blocks.into(),
-            waiting: status.unrecorded,
-            epoch: status.epoch,
-            checkpoint: status.checkpoint,
-            memory: (memory.segments
-                + memory.virtual_blocks
-                + memory.heatmap
-                + memory.table
-                + memory.pool) as u64,
-            traffic: [
-                traffic("fast", &statistics.fast),
-                traffic("slow", &statistics.slow),
-            ],
-            counters: named.map(|(name, n)| (name.to_owned(), n)).collect(),
-        }
     }
 
     fn read(
@@ -264,6 +248,31 @@ impl ArrayService {
         }
         let position = self.disk_of(machine)?;
         read_bytes(&self.machines.disk(position), offset, length)
+    }
+
+    /// Changes how the array works, now and when it is opened again.
+    fn tune(&self, pairs: &[(String, String)]) -> Result<Answer, ServeError> {
+        let mut description = self.description.lock();
+        let mut values = Values {
+            options: description.options().clone(),
+            running: description.running,
+        };
+        values.set(pairs)?;
+        if !pairs.is_empty() {
+            let tuned = description.with(values.options.clone(), values.running);
+            let tune = |options: &Options| self.machines.with(|store| store.tune(options));
+            tune(tuned.options())?;
+            if let Err(error) = tuned.replace(&self.home) {
+                // It works as the file says. What worked before works again.
+                tune(description.options())?;
+                return Err(error);
+            }
+            self.machines.run(tuned.running);
+            *description = tuned;
+        }
+        Ok(Answer::Tuned {
+            values: values.told(),
+        })
     }
 
     /// Reads blocks on from one, counted through all machines, and compares them with their checksums.
@@ -342,6 +351,50 @@ impl ArrayService {
             compressed_bytes: all.compressed_bytes,
             whole: all.whole,
         })
+    }
+}
+
+fn element_info(element: &ICash, store: &Store, running: Running) -> ElementInfo {
+    let (states, status, shape) = (element.states(), element.status(), element.shape());
+    let (used, peak) = element.segments_used();
+    let options = element.options();
+    let (counters, statistics) = store.figures().unwrap_or_default();
+    let memory = element.memory();
+    let segment = SEGMENT_BYTES as u64;
+    let log_segment = u64::from(shape.segment_blocks) * PAGE;
+    let named = counters.named().into_iter();
+    ElementInfo {
+        references: states.references,
+        detached: states.detached,
+        associates: states.associates,
+        independents: states.independents,
+        virtual_blocks: options.virtual_blocks.into(),
+        delta_ram: u64::from(used) * segment,
+        delta_ram_peak: u64::from(peak) * segment,
+        delta_ram_limit: u64::from(options.segments) * segment,
+        fast_used: u64::from(shape.slots - status.free_slots) * PAGE,
+        fast_limit: u64::from(shape.slots) * PAGE,
+        frozen_used: u64::from(shape.frozen_blocks - status.free_frozen) * PAGE,
+        frozen_limit: u64::from(shape.frozen_blocks) * PAGE,
+        dirty: status.dirty * PAGE,
+        dirty_target: dirty_most(element, running.dirty_target) * PAGE,
+        log_free: u64::from(status.free_log_segments) * log_segment,
+        log_limit: u64::from(shape.log_segments) * log_segment,
+        away: status.away,
+        most_away: shape.journal_blocks.into(),
+        waiting: status.unrecorded,
+        epoch: status.epoch,
+        checkpoint: status.checkpoint,
+        memory: (memory.segments
+            + memory.virtual_blocks
+            + memory.heatmap
+            + memory.table
+            + memory.pool) as u64,
+        traffic: [
+            traffic("fast", &statistics.fast),
+            traffic("slow", &statistics.slow),
+        ],
+        counters: named.map(|(name, n)| (name.to_owned(), n)).collect(),
     }
 }
 
@@ -466,6 +519,7 @@ impl Served for ArrayService {
                 length,
                 ..
             } => self.read(at.as_deref(), *machine, *offset, *length),
+            Request::Tune { pairs } => self.tune(pairs),
             Request::Scrub { from } => self.scrub(*from),
             Request::Clone {
                 native,
@@ -492,6 +546,7 @@ impl Served for ArrayService {
 
     /// Ends the use of the array: everything is durable and, with ordered write-back, at home.
     fn close(&self) -> Result<(), DiskError> {
+        self.background.iter().for_each(Background::end);
         match self.access {
             Access::Change => self.machines.close(),
             Access::Look => Ok(()),

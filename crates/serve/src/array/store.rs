@@ -3,10 +3,12 @@
 //! Invariant: a block that is not in `present` is zeros. What the element keeps of others is zeros sometimes: with
 //! ordered write-back a block that was given up goes home as zeros, and passes for data once the array is opened again.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use flashlore_array::element::Statistics;
-use flashlore_array::icash::{Counters, ICash, Image, Kept, Machine, SlowAlone, lba};
+use flashlore_array::icash::ahead::Reach;
+use flashlore_array::icash::{Counters, ICash, Image, Kept, Machine, Options, SlowAlone, lba};
 use flashlore_array::{ArrayError, Element};
 use flashlore_delta::Page;
 use flashlore_volume::disk::{DiskError, ErrorKind};
@@ -26,6 +28,22 @@ pub struct Store {
     machines: Vec<Machine>,
     /// The blocks of each machine that hold something.
     present: Vec<Blocks>,
+}
+
+/// The pages of one request of a client. The element counts it once, however many pages it has and whoever comes in
+/// between.
+#[derive(Default)]
+pub struct ClientRequest {
+    has_begun: Cell<bool>,
+}
+
+impl ClientRequest {
+    /// Its next page is asked of the element.
+    fn ask(&self, element: &mut ICash) {
+        if self.has_begun.replace(true) {
+            element.continue_request();
+        }
+    }
 }
 
 /// A set of blocks, and how many there are.
@@ -55,6 +73,11 @@ impl Blocks {
             false => self.count -= 1,
         }
     }
+}
+
+/// How many blocks may be dirty: so many percent of the slots.
+pub fn dirty_most(element: &ICash, target: u32) -> u64 {
+    u64::from(element.shape().slots) * u64::from(target) / 100
 }
 
 pub fn failed(error: ArrayError) -> DiskError {
@@ -147,18 +170,29 @@ impl Store {
         .map_err(failed)
     }
 
-    pub fn read(&mut self, machine: usize, page: u32, bytes: &mut Page) -> Result<(), DiskError> {
+    /// Reads a page, as a part of a request.
+    pub fn read(
+        &mut self,
+        request: &ClientRequest,
+        machine: usize,
+        page: u32,
+        bytes: &mut Page,
+    ) -> Result<(), DiskError> {
         let lba = self.lba(machine, page);
         match &mut self.open {
-            Open::Whole(element) => element.read(lba, bytes),
+            Open::Whole(element) => {
+                request.ask(element);
+                element.read(lba, bytes)
+            }
             Open::SlowAlone(alone) => alone.read(lba, bytes),
         }
         .map_err(failed)
     }
 
-    /// Writes a page, or gives it up where nothing is to be written.
+    /// Writes a page, or gives it up where nothing is to be written, as a part of a request.
     pub fn change(
         &mut self,
+        request: &ClientRequest,
         machine: usize,
         page: u32,
         bytes: Option<&Page>,
@@ -166,6 +200,9 @@ impl Store {
         let lba = self.lba(machine, page);
         let is_there = self.present[machine].contains(page);
         let element = self.writable()?;
+        if bytes.is_some() || is_there {
+            request.ask(element);
+        }
         match bytes {
             Some(bytes) => element.write(lba, bytes),
             None if is_there => element.trim(lba),
@@ -174,6 +211,52 @@ impl Store {
         .map_err(failed)?;
         self.present[machine].set(page, bytes.is_some());
         Ok(())
+    }
+
+    /// One step of the work that follows requests; false if none is due.
+    pub fn work(&mut self) -> Result<bool, DiskError> {
+        match &mut self.open {
+            Open::Whole(element) => element.work().map_err(failed),
+            Open::SlowAlone(_) => Ok(false),
+        }
+    }
+
+    pub fn give_back(&mut self) -> Result<bool, DiskError> {
+        match &mut self.open {
+            Open::Whole(element) => element.give_back().map_err(failed),
+            Open::SlowAlone(_) => Ok(false),
+        }
+    }
+
+    /// Brings some blocks home, if more are dirty than so many percent of the slots; answers how many.
+    pub fn write_back_ahead(
+        &mut self,
+        dirty_target: u32,
+        reach: Reach,
+        most: usize,
+    ) -> Result<u64, DiskError> {
+        let Open::Whole(element) = &mut self.open else {
+            return Ok(0);
+        };
+        let above = element
+            .dirty()
+            .saturating_sub(dirty_most(element, dirty_target));
+        match above {
+            0 => Ok(0),
+            above => {
+                let most = most.min(above as usize);
+                element.write_back_ahead(reach, most).map_err(failed)
+            }
+        }
+    }
+
+    /// Lets the element work with other options from now on.
+    pub fn tune(&mut self, options: &Options) -> Result<(), DiskError> {
+        self.writable()?.tune(options).map_err(failed)
+    }
+
+    pub fn is_work_due(&self) -> bool {
+        self.element().is_some_and(ICash::is_work_due)
     }
 
     pub fn flush(&mut self) -> Result<(), DiskError> {

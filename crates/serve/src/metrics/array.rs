@@ -1,5 +1,7 @@
 //! What an array tells.
 
+use flashlore_delta::PAGE_BYTES;
+
 use super::identity;
 use super::text::{MetricKind, Page};
 use crate::array::ArrayService;
@@ -15,6 +17,7 @@ pub(crate) fn measure(service: &ArrayService, page: &mut Page) {
     bytes(page, &info);
     if let Some(element) = &info.element {
         state(page, element);
+        bypassed(page, element);
         media(page, element);
         page.family(
             "flashlore_array_events_total",
@@ -79,6 +82,26 @@ fn state(page: &mut Page, element: &ElementInfo) {
             element.fast_limit,
         ),
         (
+            "flashlore_array_frozen_bytes",
+            "Bytes of frozen places in use.",
+            element.frozen_used,
+        ),
+        (
+            "flashlore_array_frozen_bytes_limit",
+            "Bytes of frozen places.",
+            element.frozen_limit,
+        ),
+        (
+            "flashlore_array_dirty_bytes",
+            "Bytes of blocks that are not at home.",
+            element.dirty,
+        ),
+        (
+            "flashlore_array_dirty_bytes_target",
+            "Above so many dirty bytes blocks go home ahead.",
+            element.dirty_target,
+        ),
+        (
             "flashlore_array_log_free_bytes",
             "Bytes of the log that can be written.",
             element.log_free,
@@ -116,6 +139,20 @@ fn state(page: &mut Page, element: &ElementInfo) {
         "How often the array was opened.",
         element.epoch,
     );
+}
+
+/// Bytes of long sequential streams, since the array was opened.
+fn bypassed(page: &mut Page, element: &ElementInfo) {
+    let help = "Bytes of long sequential streams that passed by the fast medium.";
+    page.family(
+        "flashlore_array_bypassed_bytes_total",
+        MetricKind::Counter,
+        help,
+    );
+    for (kind, name) in [("read", "bypassed_reads"), ("write", "bypassed_writes")] {
+        let blocks = element.counters.get(name).copied().unwrap_or(0);
+        page.of("kind", kind, blocks * PAGE_BYTES as u64);
+    }
 }
 
 /// Operations on the media, since the array was opened.

@@ -3,6 +3,8 @@
 //! A group counts if all its blocks are there and hold, it names the group before it, and the contents that follow
 //! its blocks have the checksums its records say.
 
+use std::collections::BTreeSet;
+
 use crate::icash::format::block::{Block, RecordKind, epoch_of};
 use crate::icash::format::root::Head;
 use crate::icash::parameters::BLOCK_BYTES;
@@ -90,8 +92,9 @@ impl LogShape {
 }
 
 impl LogShape {
-    /// Looks behind the last group that was found, at the rest of its segment and the next one, for a block that
-    /// follows a later group: a group is begun only after the one before was durable, so that one has rotted.
+    /// Looks behind the last group that was found for a block that follows a later group: a group is begun only after
+    /// the one before was durable, so that one has rotted. It looks at the rest of its segment, at the next one, and at
+    /// those that blocks of groups which do not count name in turn.
     ///
     /// # Errors
     /// A sentence that says which group is missing.
@@ -101,25 +104,31 @@ impl LogShape {
         last: u64,
         read: &mut dyn FnMut(u32, &mut [u8]) -> bool,
     ) -> Result<(), String> {
-        let rest = head.position..self.segment_blocks;
-        let rest = rest.map(|position| (head.segment, position));
-        let next = (0..self.segment_blocks).map(|position| (head.next, position));
+        let mut looked_at = BTreeSet::from([head.segment, head.next]);
+        let mut segments = vec![(head.next, 0), (head.segment, head.position)];
         let mut bytes = vec![0; BLOCK_BYTES];
-        for (segment, position) in rest
-            .chain(next)
-            .filter(|(segment, _)| *segment < self.segments)
-        {
-            let number = segment * self.segment_blocks + position;
-            let block = read(number, &mut bytes).then(|| Block::parse(&bytes, self.tag, number));
-            let Some(Some(Block { head, .. })) = block else {
-                continue;
-            };
-            if epoch_of(head.group) == self.epoch && head.previous > last {
-                return Err(format!(
-                    "group {:#x} of the log was durable and does not hold: block {number} of the log follows it, the \
-                     last one found is {last:#x}",
-                    head.previous
-                ));
+        while let Some((segment, position)) = segments.pop() {
+            let exists = segment < self.segments;
+            for position in (position..self.segment_blocks).filter(|_| exists) {
+                let number = segment * self.segment_blocks + position;
+                let block =
+                    read(number, &mut bytes).then(|| Block::parse(&bytes, self.tag, number));
+                let Some(Some(Block { head, .. })) = block else {
+                    continue;
+                };
+                if epoch_of(head.group) != self.epoch || head.group <= last {
+                    continue;
+                }
+                if head.previous > last {
+                    return Err(format!(
+                        "group {:#x} of the log was durable and does not hold: block {number} of the log follows it, \
+                         the last one found is {last:#x}",
+                        head.previous
+                    ));
+                }
+                if looked_at.insert(head.next_segment) {
+                    segments.push((head.next_segment, 0));
+                }
             }
         }
         Ok(())
@@ -161,7 +170,7 @@ fn collect(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeMap;
 
     use proptest::prelude::*;
 
@@ -256,6 +265,34 @@ mod tests {
             let numbers: Vec<u32> = log.keys().copied().collect();
             log.remove(lost.get(&numbers));
             prop_assert!(next(&log, HEAD, 9).is_none(), "a block is lost");
+        }
+    }
+
+    /// A group of four segments whose first block has rotted, and one that follows it.
+    #[test]
+    fn a_long_group_that_rotted_is_missed_where_another_one_follows_it() {
+        let free: BTreeSet<u32> = (2..7).collect();
+        let long = pack(group(3, 1, 9), HEAD, &free, &records(&[4096; 9])).unwrap();
+        assert!(long.taken.len() >= 3);
+        let free: BTreeSet<u32> = (8..12).collect();
+        let next_one = group(3, 2, group_of(3, 1));
+        let behind = pack(next_one, long.head, &free, &records(&[50])).unwrap();
+        for is_followed in [false, true] {
+            let mut log = BTreeMap::new();
+            write(&mut log, &long);
+            if is_followed {
+                write(&mut log, &behind);
+            }
+            log.remove(&(HEAD.segment * SHAPE.segment_blocks + HEAD.position));
+            let mut read = |number: u32, bytes: &mut [u8]| {
+                let block = log.get(&number);
+                block
+                    .inspect(|block| bytes.copy_from_slice(block))
+                    .is_some()
+            };
+            assert!(SHAPE.next_group(HEAD, 9, &mut read).is_none());
+            let is_end = SHAPE.must_be_the_end(HEAD, 9, &mut read);
+            assert_eq!(is_end.is_err(), is_followed, "{is_end:?}");
         }
     }
 

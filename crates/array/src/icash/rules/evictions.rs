@@ -233,11 +233,13 @@ fn a_frozen_place_is_free_when_nobody_needs_it() {
     let name = element.data_of(1);
     element.evict(1);
     element.trim(1).unwrap();
+    element.work_off();
     assert_eq!(element.state_of(0), BlockState::AssociateOf(None));
     element.holds(0, content(0));
     element.flush().unwrap();
     assert_eq!(element.status().free_frozen, 0);
     element.trim(0).unwrap();
+    element.work_off();
     element.flush().unwrap();
     element.check().unwrap();
     assert_eq!((element.status().free_frozen, element.pool.free()), (1, 60));
@@ -258,6 +260,7 @@ fn a_former_reference_that_is_frozen_goes_home_with_its_virtual_block() {
     let (mut element, _) = families(1, 1);
     element.evict(1);
     element.trim(0).unwrap();
+    element.work_off();
     element.flush().unwrap();
     assert_eq!(element.state_of(1), BlockState::Independent);
     assert!(!element.is_on_ssd(1));

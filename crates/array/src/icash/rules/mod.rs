@@ -9,6 +9,7 @@
 //! | `counterparts.rs` | blocks with the same address in another machine |
 //! | `replacements.rs` | what is replaced first |
 //! | `evictions.rs` | references leave the fast medium, are read where they are frozen, and come back |
+//! | `work.rs` | what follows requests, in steps |
 //! | `runs.rs` | packing in sequence, unpacking, trims |
 
 mod accesses;
@@ -19,6 +20,7 @@ mod ram;
 mod replacements;
 mod runs;
 mod scans;
+mod work;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,6 +29,7 @@ use flashlore_delta::Page;
 use flashlore_medium::MemoryMedium;
 
 use crate::element::Element;
+use crate::error::ArrayError;
 use crate::icash::blocks::{Content, Id};
 use crate::icash::parameters::{SUB_BLOCK_BYTES, SUB_BLOCKS};
 use crate::icash::state::ICash;
@@ -123,6 +126,7 @@ impl ICash {
     fn write_page(&mut self, block: u32, content: Page) {
         let address = self.addresses.lba(block);
         self.write(address, &content).unwrap();
+        self.work_off();
         self.check().unwrap();
     }
 
@@ -131,8 +135,17 @@ impl ICash {
         let address = self.addresses.lba(block);
         let mut found = [0; 4096];
         self.read(address, &mut found).unwrap();
+        self.work_off();
         assert!(found == content, "block {block} holds something else");
         self.check().unwrap();
+    }
+
+    fn scan(&mut self) -> Result<(), ArrayError> {
+        self.scan_step()?;
+        while self.scanning.is_some() {
+            self.scan_step()?;
+        }
+        Ok(())
     }
 
     fn scan_now(&mut self) {

@@ -48,6 +48,7 @@ fn new_content_takes_the_place_of_the_old_and_a_trim_forgets_it() {
     element.holds(0, page(2, [2; 8]));
     assert_eq!(element.counters().ram_hits, 1);
     element.trim(lba(0, 0)).unwrap();
+    element.work_off();
     element.check().unwrap();
     element.holds(0, [0; 4096]);
 }

@@ -195,6 +195,7 @@ fn what_was_given_up_stays_a_hole_when_its_reference_goes() {
     element.scan_now();
     assert_eq!(element.state_of(1), BlockState::AssociateOf(Some(2)));
     element.trim(0).unwrap();
+    element.work_off();
     let (given_up, at_home) = (element.table.get(0).place, element.table.get(1).place);
     assert!(matches!(given_up, BlockPlace::Delta { .. }) && at_home == BlockPlace::Home);
     while element.counters().references_released == 0 {

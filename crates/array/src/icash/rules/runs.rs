@@ -64,6 +64,7 @@ fn old_deltas_are_not_unpacked() {
     let mut element = run(options());
     element.write_page(3, content(77));
     element.trim(4).unwrap();
+    element.work_off();
     element.flush().unwrap();
     element.forget(3);
     element.holds(5, content(5));
@@ -79,6 +80,7 @@ fn old_deltas_are_not_unpacked() {
 fn a_trimmed_reference_loses_its_address_and_not_its_frozen_content() {
     let mut element = run(options());
     element.trim(50).unwrap();
+    element.work_off();
     let states = element.states();
     assert_eq!((states.references, states.detached), (1, 1));
     element.holds(50, [0; 4096]);
@@ -91,6 +93,7 @@ fn a_trimmed_reference_loses_its_address_and_not_its_frozen_content() {
     // With the last associate it ends.
     for block in 1..=40 {
         element.trim(block).unwrap();
+        element.work_off();
     }
     element.flush().unwrap();
     element.check().unwrap();
@@ -103,6 +106,7 @@ fn a_trimmed_reference_loses_its_address_and_not_its_frozen_content() {
 fn a_block_written_after_a_trim_is_independent() {
     let mut element = run(options());
     element.trim(4).unwrap();
+    element.work_off();
     element.write_page(4, content(4));
     assert_eq!(element.state_of(4), BlockState::Independent);
     // Without a trim it would be an associate, though only the log has its delta.

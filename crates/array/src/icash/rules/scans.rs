@@ -296,6 +296,7 @@ fn a_reference_is_demoted_with_its_last_associate_and_no_earlier() {
         (BlockState::Reference, 0)
     );
     element.trim(1).unwrap();
+    element.work_off();
     assert_eq!(element.state_of(2), BlockState::Reference);
     element.flush().unwrap();
     assert_eq!(

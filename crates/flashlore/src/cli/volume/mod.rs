@@ -6,6 +6,7 @@
 //! | [`create`] | `create`, `clone`, `mount` |
 //! | [`mod@serve`] | `serve`, `record` |
 //! | [`resize`] | `resize` |
+//! | [`tune`] | `tune` |
 //! | [`history`] | `log`, `snapshot`, `mark`, `recover`, `read`, `diff`, `purge` |
 //!
 //! Here: what all share, and the commands that look at a volume.
@@ -19,6 +20,7 @@ mod create;
 mod history;
 mod resize;
 mod serve;
+mod tune;
 
 pub use bench::{BenchArgs, BenchPattern};
 pub use create::{ArrayArgs, CloneArgs, CreateArgs, MountArgs, OnPressure, VolumeSystem};
@@ -28,11 +30,12 @@ pub use history::{
 };
 pub use resize::ResizeArgs;
 pub use serve::{FilterArgs, RecordArgs, ServeArgs, ServingArgs};
+pub use tune::TuneArgs;
 
 /// The volume of a command.
 #[derive(Args)]
 pub struct VolumeArgs {
-    /// The directory of the volume
+    /// The directory of the volume or the array
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// Bypass the page cache
@@ -131,8 +134,9 @@ pub struct CheckArgs {
 /// Flags of `scrub`.
 #[derive(Args)]
 #[command(after_help = "Example:\n  flashlore scrub disk\n\n\
-                        Reads every stored page, those of old versions too. Exit code 1 if a page cannot be read.\n\
-                        A volume that is not served is only looked at: nothing is written.")]
+                        Reads every stored page, those of old versions too; of an array every block of its machines,\n\
+                        in RAM and where it is durable. Exit code 1 if one cannot be read. What is not served is\n\
+                        only looked at: nothing is written.")]
 pub struct ScrubArgs {
     /// The volume
     #[command(flatten)]

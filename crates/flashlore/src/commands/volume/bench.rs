@@ -18,7 +18,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use tempfile::TempDir;
 
 use super::create::{Asked, asked};
-use super::{clocks, disk_failed, failed, mode, open};
+use super::{Named, clocks, disk_failed, failed, mode, named, open};
 use crate::cli::{ArrayArgs, BenchArgs, BenchPattern, CreateArgs, OnPressure, VolumeSystem};
 use crate::error::CliError;
 use crate::output::{print, tell};
@@ -124,8 +124,9 @@ fn load(args: &BenchArgs) -> Result<Load, CliError> {
 fn refuse_what_makes_volumes(args: &BenchArgs) -> Result<(), CliError> {
     match args.size.is_some() || args.system.is_some() {
         true => Err(CliError::Usage(format!(
-            "{} holds a volume; --size and --system are for one made for this",
-            args.volume.directory.display()
+            "{} holds {}; --size and --system are for one made for this",
+            args.volume.directory.display(),
+            named(&args.volume).whole
         ))),
         false => Ok(()),
     }
@@ -176,16 +177,18 @@ fn check(
     made: bool,
 ) -> Result<(), CliError> {
     let directory: &Path = &args.volume.directory;
+    let Named { disk, units, .. } = named(&args.volume);
     if load.bytes as u64 > size {
         return Err(CliError::Usage(format!(
-            "--block-size is {} bytes, the volume has {size}",
-            load.bytes
+            "--block-size is {} bytes, the {} has {size}",
+            load.bytes,
+            named(&args.volume).disk
         )));
     }
     match stored > 0 && load.pattern.changes() && !args.overwrite && !made {
         true => Err(CliError::Usage(format!(
-            "{}: the volume holds {stored} pages, which would be overwritten: say --overwrite, or name a \
-             directory without a volume",
+            "{}: the {disk} holds {stored} {units}, which would be overwritten: say --overwrite, or name a \
+             directory without a volume or an array",
             directory.display()
         ))),
         false => Ok(()),

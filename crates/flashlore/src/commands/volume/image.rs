@@ -17,7 +17,9 @@ use flashlore_serve::request::MOST_READ;
 use flashlore_serve::{Answer, Request, Served};
 
 use super::history::tell_missing;
-use super::{clocks, disk_failed, failed, home, mode, open, reach, tell_of, unexpected};
+use super::{
+    Named, clocks, disk_failed, failed, home, mode, named, open, reach, tell_of, unexpected,
+};
 use crate::cli::{ExportArgs, ImportArgs, ReadArgs, VolumeArgs};
 use crate::error::CliError;
 use crate::output::tell;
@@ -39,13 +41,14 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
         )));
     }
     let service = open(&args.volume)?;
+    let Named { disk, units, .. } = named(&args.volume);
     let mut end = 0;
     let copied = copy_in(&*service, args, &mut image, &mut end);
     // Also where the image was refused, or did not fit: otherwise the next opening finds a volume that was not closed.
     let closed = service.close();
     if copied.is_err() && end > 0 {
         tell(&format!(
-            "the first {end} bytes of {} are in the volume{}; what it held behind them is as it was",
+            "the first {end} bytes of {} are in the {disk}{}; what it held behind them is as it was",
             path.display(),
             if closed.is_ok() {
                 ""
@@ -59,7 +62,7 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
     // The length of a pipe is not known before.
     if fill(&mut image, &mut [0]).map_err(CliError::file("read", path))? > 0 {
         return Err(CliError::Differs(format!(
-            "{} has more than the {room} bytes that the volume shows; those are in it now",
+            "{} has more than the {room} bytes that the {disk} shows; those are in it now",
             path.display()
         )));
     }
@@ -70,11 +73,11 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
             false => "are as they were (--trim-rest makes zeros of them)",
         };
         tell(&format!(
-            "{} has {end} bytes: the {rest} that the volume shows behind them {what}",
+            "{} has {end} bytes: the {rest} that the {disk} shows behind them {what}",
             path.display()
         ));
     }
-    tell(&format!("{stored} pages are stored"));
+    tell(&format!("{stored} {units} are stored"));
     Ok(())
 }
 
@@ -104,8 +107,9 @@ fn copy_in(
     let room = device.size();
     if length > room {
         return Err(CliError::Usage(format!(
-            "{} has {length} bytes, the volume shows {room}",
-            path.display()
+            "{} has {length} bytes, the {} shows {room}",
+            path.display(),
+            named(&args.volume).disk
         )));
     }
     let progress = Progress::phase("importing");
@@ -434,7 +438,8 @@ pub fn read(args: &ReadArgs) -> Result<(), CliError> {
     };
     let Some(end) = end else {
         return Err(CliError::Usage(format!(
-            "the bytes from {first} on do not lie within the {size} of the volume"
+            "the bytes from {first} on do not lie within the {size} of the {}",
+            named(&args.volume).disk
         )));
     };
     source.look_for_missing(first..end)?;

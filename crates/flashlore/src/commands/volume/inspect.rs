@@ -12,7 +12,7 @@ use flashlore_volume::dump::DumpError;
 use flashlore_volume::{CheckReport, DumpParts, Finding, Lpn, Ppn, load};
 use serde_json::{Value, json};
 
-use super::{failed, home, medium, mode, reach, tell_of, unexpected};
+use super::{Named, failed, home, medium, mode, named, reach, tell_of, unexpected};
 use crate::cli::{CheckArgs, DumpArgs, DumpPart, ScrubArgs, VolumeArgs};
 use crate::error::CliError;
 use crate::output::print;
@@ -191,6 +191,9 @@ fn findings_json(findings: &[Finding]) -> Value {
 
 pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
     let mut reach = reach(&args.volume)?;
+    let Named {
+        is_array, units, ..
+    } = named(&args.volume);
     let progress = Progress::phase("scrubbing");
     let (mut next, mut read, mut findings) = (Some(0), 0, Vec::<Unreadable>::new());
     while let Some(from) = next {
@@ -218,13 +221,18 @@ pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
         let json = json!({"read": read, "findings": findings});
         print(&format!("{json}\n"))?;
     } else {
-        let mut text = format!("{read} pages read, {} findings\n", findings.len());
+        let mut text = format!("{read} {units} read, {} findings\n", findings.len());
         for Unreadable {
             unit,
             why,
             addresses,
         } in findings.clone()
         {
+            // That of an array names machine and block itself.
+            if is_array {
+                let _ = writeln!(text, "{why}");
+                continue;
+            }
             let finding = Finding {
                 unit: Ppn(unit),
                 why,
@@ -239,7 +247,7 @@ pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
         return Ok(());
     }
     Err(CliError::Differs(format!(
-        "{}: some pages cannot be read",
+        "{}: some {units} cannot be read",
         args.volume.directory.display()
     )))
 }

@@ -10,6 +10,7 @@
 //! | [`mod@mount`] | `mount` |
 //! | [`image`] | `import`, `export`, `read` |
 //! | [`state`] | `info` |
+//! | [`mod@tune`] | `tune` |
 //! | [`history`] | `log`, `snapshot`, `mark`, `recover`, `diff`, `purge` |
 //! | [`inspect`] | `check`, `scrub`, `dump` |
 //!
@@ -27,6 +28,7 @@ mod resize;
 mod running;
 mod serve;
 mod state;
+mod tune;
 
 use flashlore_medium::{Access, FileMedium, Mode};
 use flashlore_serve::control::{Reach, ask};
@@ -44,6 +46,7 @@ pub use mount::mount;
 pub use resize::resize;
 pub use serve::{record, serve};
 pub use state::info;
+pub use tune::tune;
 
 use crate::cli::VolumeArgs;
 use crate::error::CliError;
@@ -57,6 +60,34 @@ fn mode(args: &VolumeArgs) -> Mode {
     match args.direct {
         true => Mode::Direct,
         false => Mode::Buffered,
+    }
+}
+
+/// What messages call what is in a directory, and what an image is of.
+struct Named {
+    is_array: bool,
+    /// A volume or an array, with its article.
+    whole: &'static str,
+    /// The same volume, or a machine of the array.
+    disk: &'static str,
+    /// What is stored: pages, or blocks.
+    units: &'static str,
+}
+
+fn named(args: &VolumeArgs) -> Named {
+    match home(args).is_array() {
+        true => Named {
+            is_array: true,
+            whole: "an array",
+            disk: "machine",
+            units: "blocks",
+        },
+        false => Named {
+            is_array: false,
+            whole: "a volume",
+            disk: "volume",
+            units: "pages",
+        },
     }
 }
 

@@ -2,6 +2,7 @@
 
 use flashlore_fuse::{MountPoint, Mounted};
 
+use super::named;
 use super::running::{How, Running};
 use crate::cli::MountArgs;
 use crate::error::CliError;
@@ -13,8 +14,9 @@ pub fn mount(args: &MountArgs) -> Result<(), CliError> {
     let directory = &args.volume.directory;
     if point.hides(directory) {
         return Err(CliError::Usage(format!(
-            "the volume {} lies in {}: what is mounted there would hide it; name another directory",
+            "{} holds {} and lies in {}: what is mounted there would hide it; name another directory",
             directory.display(),
+            named(&args.volume).whole,
             args.point.display()
         )));
     }

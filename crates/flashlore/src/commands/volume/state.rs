@@ -116,12 +116,22 @@ fn element_lines(element: &ElementInfo, line: &mut dyn FnMut(&str, String)) {
         format!("{used}, {} at most so far", human(element.delta_ram_peak))
     });
     line("fast in use", of(element.fast_used, element.fast_limit));
+    if element.frozen_limit > 0 {
+        line(
+            "frozen places",
+            of(element.frozen_used, element.frozen_limit),
+        );
+    }
     let log_used = element.log_limit - element.log_free;
     line("log in use", of(log_used, element.log_limit));
     if element.most_away > 0 {
         let (away, most) = (element.away, element.most_away);
         line("not at home", format!("{away} of at most {most} blocks"));
     }
+    line("dirty", {
+        let (dirty, target) = (human(element.dirty), human(element.dirty_target));
+        format!("{dirty} are not at home; above {target} blocks go home ahead")
+    });
     let count = |name: &str| element.counters.get(name).copied().unwrap_or(0);
     line("since opened", {
         let (deltas, bytes) = (count("deltas"), count("delta_bytes"));
@@ -131,6 +141,11 @@ fn element_lines(element: &ElementInfo, line: &mut dyn FnMut(&str, String)) {
             count("slot_writes"),
             count("written_home")
         )
+    });
+    line("passed by", {
+        let bytes = |name: &str| human(count(name) * 4096);
+        let (read, written) = (bytes("bypassed_reads"), bytes("bypassed_writes"));
+        format!("{read} read and {written} written in long sequential streams")
     });
     for traffic in &element.traffic {
         line(

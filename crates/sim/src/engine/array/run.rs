@@ -273,6 +273,7 @@ impl Run<'_> {
             Op::Write => {
                 if is_partial {
                     self.setup.made.element().read(address, &mut page)?;
+                    self.setup.made.element().work_off();
                     self.setup.made.element().continue_request();
                     self.hear()?;
                 }
@@ -287,8 +288,10 @@ impl Run<'_> {
                 self.setup.held[lpn.index()] = HeldContent::Nothing;
                 self.pages.trimmed += 1;
             }
-            Op::Flush => {}
+            Op::Flush => return Ok(()),
         }
+        // Behind the answer: it fails nobody's request, and the element counts what fails.
+        self.setup.made.element().work_off();
         self.hear()
     }
 

@@ -331,6 +331,7 @@ fn write_all(
 ) -> Result<(), ArrayError> {
     for (address, page) in pages {
         element.write(address, &page)?;
+        element.work_off();
     }
     Ok(())
 }
