@@ -40,6 +40,7 @@ impl ICash {
         self.check_users()?;
         self.pool.check(|place| self.table.frozen(place))?;
         self.check_away()?;
+        self.check_write_through()?;
         self.check_log()
     }
 

@@ -20,6 +20,7 @@
 //! | `replacement.rs` | the three replacements |
 //! | `frozen.rs` | references leave the fast medium and come back |
 //! | `write_back.rs` | blocks go home |
+//! | `write_through.rs` | nothing durable depends on the fast medium |
 //! | `image.rs` | the image of a new virtual machine, as deltas from another's |
 //! | `stored.rs` | how the durable content of a machine is stored |
 //! | `ordered.rs` | blocks go home in batches that are one state |
@@ -71,6 +72,7 @@ mod session;
 mod table;
 mod write;
 mod write_back;
+mod write_through;
 
 pub use crate::addresses::{Machine, lba};
 pub use counters::{Counters, Memory, States, Status};
@@ -78,7 +80,7 @@ pub use format::{Shape, Superblock};
 pub use image::Image;
 pub use kept::Kept;
 pub use open::{bytes_needed, create, find};
-pub use parameters::{Compression, Fill, Options, Similarity, TooBig};
+pub use parameters::{Compression, Fill, Mode, Options, Similarity, TooBig};
 pub use slow_alone::SlowAlone;
 pub use state::ICash;
 pub use stored::Stored;

@@ -421,6 +421,7 @@ impl ICash {
         element.confirm_session(slow_session)?;
         element.next_session()?;
         element.finish_batch()?;
+        element.secure_all()?;
         Ok(element)
     }
 
@@ -465,6 +466,7 @@ impl ICash {
             is_same_request: false,
             counters: Counters::default(),
             statistics: Statistics::default(),
+            exposed: Default::default(),
             stopped: None,
             options,
             shape,

@@ -9,6 +9,8 @@
 //!   hold at present what the table says.
 //! - A data block that is in use is held by one virtual block, or waits for the group that records that its block
 //!   is elsewhere. It may be on the fast medium, frozen on the slow one, or both.
+//! - In write-through every data block that a durable place names is frozen, and unrecorded content needs no data block
+//!   that is not: `write_through.rs`.
 //! - A virtual block whose data block is the base of others' deltas is a reference and is not replaced while
 //!   it is; one whose content is a delta from another's data block is an associate; all others are
 //!   independent. No associate has a data block, so none can be a reference.
@@ -80,6 +82,9 @@ pub struct ICash {
     pub(super) is_same_request: bool,
     pub(super) counters: Counters,
     pub(super) statistics: Statistics,
+    /// In write-through the data blocks that durable places name although they could be neither frozen nor done without:
+    /// an array that was used in write-back had them where they cannot be read any more.
+    pub(super) exposed: BTreeSet<DataBlock>,
     /// Why nothing is changed any more.
     pub(super) stopped: Option<String>,
 }
