@@ -29,6 +29,7 @@
 //! | `clean.rs` | room in the log |
 //! | `checkpoint.rs` | the table made durable |
 //! | `open.rs` | making and recovering an array |
+//! | `fresh.rs` | a fast medium that was lost is replaced by a new one |
 //! | `session.rs` | which states of the two media belong together |
 //! | `kept.rs` | in which form the content of a block is kept |
 //! | `check.rs` | every invariant recounted |
@@ -59,6 +60,7 @@ mod clean;
 mod commit;
 mod content;
 mod frozen;
+mod fresh;
 mod log;
 mod ordered;
 mod pool;
@@ -77,6 +79,7 @@ mod write_through;
 pub use crate::addresses::{Machine, lba};
 pub use counters::{Counters, Memory, States, Status};
 pub use format::{Shape, Superblock};
+pub use fresh::{Loss, loss_without_fast, make_fresh};
 pub use image::Image;
 pub use kept::Kept;
 pub use open::{bytes_needed, create, find};

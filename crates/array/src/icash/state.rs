@@ -44,6 +44,8 @@ pub struct ICash {
     pub(super) media: Media,
     pub(super) id: [u8; 16],
     pub(super) session: Session,
+    /// Whether the fast medium is a new one that the slow one does not know durably yet.
+    pub(super) is_fresh: bool,
     /// What the next root says: everybody finds the array in use until it is closed.
     pub(super) in_use: bool,
     pub(super) was_closed: bool,
@@ -85,6 +87,8 @@ pub struct ICash {
     /// In write-through the data blocks that durable places name although they could be neither frozen nor done without:
     /// an array that was used in write-back had them where they cannot be read any more.
     pub(super) exposed: BTreeSet<DataBlock>,
+    /// Who tells the time, in seconds since 1970: batches note when they were taken.
+    pub(super) clock: Option<fn() -> u32>,
     /// Why nothing is changed any more.
     pub(super) stopped: Option<String>,
 }
@@ -92,6 +96,11 @@ pub struct ICash {
 impl ICash {
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.media.observe(observer);
+    }
+
+    /// Lets somebody tell the time, in seconds since 1970.
+    pub fn tell_time(&mut self, clock: fn() -> u32) {
+        self.clock = Some(clock);
     }
 
     pub fn shape(&self) -> &Shape {
