@@ -7,6 +7,7 @@ mod allocation;
 mod arbitrary;
 mod crash_search;
 mod damage;
+mod fast_lost;
 mod faults;
 mod image_savings;
 mod images;

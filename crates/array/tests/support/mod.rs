@@ -7,6 +7,7 @@
 //! | `setup.rs` | small arrays of all kinds |
 //! | `history.rs` | operations, and how they are drawn |
 //! | `power.rs` | two media whose power is cut
+//! | `without_fast.rs` | what must be there when the fast medium is lost
 
 #![allow(dead_code, unused_imports, reason = "each test uses a part")]
 
@@ -16,9 +17,11 @@ pub mod history;
 pub mod pages;
 pub mod power;
 pub mod setup;
+pub mod without_fast;
 
 pub use draw::Draw;
 pub use history::{Op, operations};
 pub use pages::{Value, page};
 pub use power::{Power, Trouble};
 pub use setup::Setup;
+pub use without_fast::WithoutFast;

@@ -74,7 +74,7 @@ impl Setup {
                 options.similarity = Similarity::Nothing;
             }
         }
-        if options.scan_every % 5 < 2 {
+        if options.scan_every % 7 < 2 {
             (options.mode, options.too_big) = (Mode::WriteThrough, TooBig::Log);
         }
         let segment_blocks = draw.between(3, 12) as u32;
