@@ -38,8 +38,8 @@ pub enum Loss {
     Nothing,
     /// With ordered write-back: what changed since the last batch.
     SinceBatch {
-        /// Blocks that go back to what they held then.
-        blocks: u64,
+        /// The blocks that go back to what they held then, as below.
+        blocks: Vec<(u8, u32)>,
         /// When the batch was taken, in seconds since 1970, if that is known.
         taken: Option<u32>,
     },
@@ -72,12 +72,14 @@ pub fn loss_without_fast(slow: Arc<dyn Medium>) -> Result<Loss, ArrayError> {
                 BlockPlace::Zero => crc_of(&ZEROS),
                 _ => entry.crc,
             };
-            let changes = entries.iter().filter(|&(&block, then)| {
+            let differs = |&(&block, then): &(&u32, &BlockEntry)| {
                 then.place == BlockPlace::Lost || holds(then) != holds(&recovered.table.get(block))
-            });
-            match changes.count() as u64 {
-                0 => Loss::Nothing,
-                blocks => Loss::SinceBatch { blocks, taken },
+            };
+            let changed = entries.iter().filter(differs).map(|(&block, _)| block);
+            let blocks = recovered.named(&changed.collect::<Vec<_>>());
+            match blocks.is_empty() {
+                true => Loss::Nothing,
+                false => Loss::SinceBatch { blocks, taken },
             }
         }
     })

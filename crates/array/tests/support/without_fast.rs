@@ -120,7 +120,7 @@ impl WithoutFast {
         match &loss {
             Loss::Nothing => self.whole += 1,
             Loss::SinceBatch { blocks, .. } => {
-                assert!(*blocks > 0);
+                assert!(!blocks.is_empty());
                 self.back += 1;
             }
             Loss::Blocks(lost) => {

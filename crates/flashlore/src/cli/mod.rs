@@ -18,9 +18,9 @@ pub use trace::{
     CharacterizeArgs, ConvertArgs, FitArgs, InfoArgs, ProfilesArgs, Rating, SynthArgs, TraceCommand,
 };
 pub use volume::{
-    ArrayArgs, BenchArgs, BenchPattern, CheckArgs, CloneArgs, CreateArgs, DiffArgs, DumpArgs,
+    ArrayArgs, ArrayCommand, ArrayMode, BenchArgs, BenchPattern, CheckArgs, CloneArgs, CreateArgs, DiffArgs, DumpArgs,
     DumpPart, ExportArgs, FilterArgs, ImportArgs, InfoVolumeArgs, LogArgs, MarkArgs, MountArgs,
-    OnPressure, PurgeArgs, ReadArgs, RecordArgs, RecoverArgs, ResizeArgs, ScrubArgs, ServeArgs,
+    OnPressure, PurgeArgs, ReadArgs, RecordArgs, RecoverArgs, ReplaceFastArgs, ResizeArgs, ScrubArgs, ServeArgs,
     ServingArgs, SnapshotCommand, SnapshotListArgs, VolumeArgs, VolumeSystem,
 };
 
@@ -84,6 +84,9 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     /// Make a persistent volume, or an array of an SSD and a disk
     Create(CreateArgs),
+    /// Give an array other media
+    #[command(subcommand)]
+    Array(ArrayCommand),
     /// Fill a machine of an array as a clone of another one
     Clone(CloneArgs),
     /// Make a volume larger

@@ -56,6 +56,8 @@ pub struct CreateArray {
     pub delta_ram: Option<u64>,
     /// Blocks go home in order, so that the slow medium alone holds a state.
     pub ordered: bool,
+    /// What a durable state may depend on. In write-through the host's writes never reach the fast medium either.
+    pub mode: icash::Mode,
     /// The host's writes never reach the fast medium.
     pub strict: bool,
     pub overwrite: bool,
@@ -123,7 +125,8 @@ impl CreateArray {
         let data_blocks = u64::from(slots) + u64::from(frozen_blocks);
         let mut options = Options::new(virtual_blocks(data_blocks, segments, all), segments);
         options.write_back_batch = icash::parameters::write_back_batch(slots);
-        if self.strict {
+        options.mode = self.mode;
+        if self.strict || self.mode == icash::Mode::WriteThrough {
             options.too_big = TooBig::Log;
         }
         let journal_blocks = match self.ordered {
@@ -168,23 +171,33 @@ fn virtual_blocks(data_blocks: u64, segments: u32, all: u64) -> u32 {
 
 /// A medium on its way to be a part of an array. Unless it is kept it goes again: the file that was made for this, or
 /// the superblock on what was there.
-struct Making {
-    medium: Arc<FileMedium>,
+pub(super) struct Making {
+    pub medium: Arc<FileMedium>,
     is_new: bool,
     /// Whether anything may have been written to it.
-    written: bool,
-    kept: bool,
+    pub written: bool,
+    pub kept: bool,
 }
 
 impl Making {
     /// Makes the file, or opens what is there, if it can be used.
-    fn begin(path: &Path, bytes: u64, overwrite: bool) -> Result<Self, ServeError> {
+    pub fn begin(path: &Path, bytes: u64, overwrite: bool) -> Result<Self, ServeError> {
+        Making::begin_unless(path, bytes, overwrite, |_| false)
+    }
+
+    /// The same, where a medium that holds a part of an array is taken all the same if `is_ours`.
+    pub fn begin_unless(
+        path: &Path,
+        bytes: u64,
+        overwrite: bool,
+        is_ours: impl Fn(&icash::Superblock) -> bool,
+    ) -> Result<Self, ServeError> {
         let is_new = !path.exists();
         let medium = match is_new {
             true => FileMedium::create(path, bytes, Mode::Buffered)?,
             false => FileMedium::open(path, Mode::Buffered)?,
         };
-        if !is_new {
+        if !is_new && !find(&medium).is_some_and(|found| is_ours(&found)) {
             demand_usable(&medium, path, bytes, overwrite)?;
         }
         Ok(Making {
@@ -209,6 +222,11 @@ impl Drop for Making {
             let _ = self.medium.sync();
         }
     }
+}
+
+/// The path of a medium as it is noted: it is found from any directory.
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, ServeError> {
+    std::path::absolute(path).map_err(ServeError::file("find", path))
 }
 
 /// Refuses a medium that was there before and is too small, or holds something.
@@ -273,8 +291,6 @@ impl Home {
     }
 
     fn create_media(&self, asked: &CreateArray, made: &Made) -> Result<(), ServeError> {
-        let absolute =
-            |path: &PathBuf| std::path::absolute(path).map_err(ServeError::file("find", path));
         let (fast_path, slow_path) = (absolute(&asked.fast)?, absolute(&asked.slow)?);
         if fast_path == slow_path {
             return Err(ServeError::Usage(format!(
@@ -311,6 +327,7 @@ mod tests {
             fast_size: None,
             delta_ram: None,
             ordered: false,
+            mode: icash::Mode::WriteBack,
             strict: false,
             overwrite: false,
             identity: [1; 16],

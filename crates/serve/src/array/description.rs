@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use flashlore_array::icash::{Compression, Fill, Options, Similarity, TooBig};
+use flashlore_array::icash::{Compression, Fill, Mode, Options, Similarity, TooBig};
 use flashlore_delta::Codec;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
@@ -54,6 +54,9 @@ struct StoredText {
     /// What a user notices of it is decided when the array is served.
     #[serde(default)]
     answers_early: bool,
+    /// Arrays that were made before there was a choice are in write-back.
+    #[serde(default, with = "ModeText")]
+    mode: Mode,
     #[serde(with = "TooBigText")]
     too_big: TooBig,
     #[serde(with = "SimilarityText")]
@@ -107,6 +110,13 @@ mod fill_text {
             Either::Named(fill) => fill,
         })
     }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Mode", rename_all = "kebab-case")]
+enum ModeText {
+    WriteBack,
+    WriteThrough,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -165,6 +175,14 @@ impl Description {
         &self.options
     }
 
+    /// The same array with another fast medium.
+    pub fn with_fast(&self, fast: PathBuf) -> Self {
+        Description {
+            fast,
+            ..self.clone()
+        }
+    }
+
     /// Reads a description.
     ///
     /// # Errors
@@ -199,11 +217,7 @@ impl Description {
     /// # Errors
     /// There is one, a path is no text, or the file cannot be written.
     pub fn store(&self, path: &Path) -> Result<(), ServeError> {
-        let mut bytes = serde_json::to_vec_pretty(self).map_err(|error| ServeError::Content {
-            path: path.to_owned(),
-            why: error.to_string(),
-        })?;
-        bytes.push(b'\n');
+        let bytes = self.bytes(path)?;
         let directory = path.parent().unwrap_or(Path::new("."));
         // A file of its own for each attempt: two at once do not write into each other's.
         let stored = NamedTempFile::new_in(directory).and_then(|mut file| {
@@ -218,6 +232,35 @@ impl Description {
         });
         stored.map_err(ServeError::file("write", path))
     }
+
+    /// Writes the description over the one in a directory: whoever reads finds the old one or this one, as a whole, also
+    /// after a crash. The new one is durable when this returns.
+    ///
+    /// # Errors
+    /// A path is no text, or the file cannot be written. The old one is there then, unless what failed was to make the
+    /// new name durable.
+    pub fn replace(&self, home: &Home) -> Result<(), ServeError> {
+        let path = home.description();
+        let bytes = self.bytes(&path)?;
+        let directory = path.parent().unwrap_or(Path::new("."));
+        let replaced = NamedTempFile::new_in(directory).and_then(|mut file| {
+            file.write_all(&bytes)?;
+            file.as_file().sync_all()?;
+            file.persist(&path)?;
+            File::open(directory)?.sync_all()
+        });
+        replaced.map_err(ServeError::file("write", &path))
+    }
+
+    fn bytes(&self, path: &Path) -> Result<Vec<u8>, ServeError> {
+        let bytes = serde_json::to_vec_pretty(self).map_err(|error| ServeError::Content {
+            path: path.to_owned(),
+            why: error.to_string(),
+        });
+        let mut bytes = bytes?;
+        bytes.push(b'\n');
+        Ok(bytes)
+    }
 }
 
 fn hexadecimal(identity: [u8; 16]) -> String {
@@ -231,6 +274,7 @@ mod tests {
     fn description() -> Description {
         let options = Options {
             scan_every: 7,
+            mode: Mode::WriteThrough,
             too_big: TooBig::Log,
             similarity: Similarity::SuperFeatures,
             compression: Compression::IfShorter,
@@ -252,11 +296,16 @@ mod tests {
         let found = Description::load(&Home::new(directory.path())).unwrap();
         assert_eq!(found, stored);
         assert_eq!(found.options().too_big, TooBig::Log);
+        assert_eq!(found.options().mode, Mode::WriteThrough);
         assert_eq!(
             (found.options().virtual_blocks, found.options().segments),
             (500, 900)
         );
         assert!(found.is_of(*b"identity of one.") && !found.is_of(*b"identity of two."));
+        let other = stored.with_fast("/d".into());
+        other.replace(&Home::new(directory.path())).unwrap();
+        let found = Description::load(&Home::new(directory.path())).unwrap();
+        assert_eq!((&found, found.slow.as_path()), (&other, Path::new("/b c")));
         let refused = stored.store(&path).unwrap_err().to_string();
         assert!(refused.contains("array.json: File exists"), "{refused}");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);

@@ -2,6 +2,7 @@
 //!
 //! | module | commands |
 //! |---|---|
+//! | [`array`] | `array` |
 //! | [`mod@bench`] | `bench` |
 //! | [`create`] | `create`, `clone`, `mount` |
 //! | [`mod@serve`] | `serve`, `record` |
@@ -14,14 +15,16 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+mod array;
 mod bench;
 mod create;
 mod history;
 mod resize;
 mod serve;
 
+pub use array::{ArrayCommand, ReplaceFastArgs};
 pub use bench::{BenchArgs, BenchPattern};
-pub use create::{ArrayArgs, CloneArgs, CreateArgs, MountArgs, OnPressure, VolumeSystem};
+pub use create::{ArrayArgs, ArrayMode, CloneArgs, CreateArgs, MountArgs, OnPressure, VolumeSystem};
 pub use history::{
     DiffArgs, LogArgs, MarkArgs, PurgeArgs, ReadArgs, RecoverArgs, SnapshotCommand,
     SnapshotListArgs,
