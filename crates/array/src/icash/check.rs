@@ -264,14 +264,12 @@ impl ICash {
     pub fn verify_block(&mut self, lba: u64) -> Result<(), ArrayError> {
         let block = self.addresses.block(lba)?;
         let present = self.present(block);
-        self.thawed = None;
         let present = present.map_err(|source| self.addresses.unreadable(block, source))?;
         let entry = self.table.get(block);
         if self.unrecorded.contains(&block) {
             return Ok(());
         }
         let stored = self.stored(block, &entry);
-        self.thawed = None;
         let stored = stored.map_err(|source| self.addresses.unreadable(block, source))?;
         if stored == present {
             return Ok(());

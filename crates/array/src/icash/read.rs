@@ -46,8 +46,6 @@ impl ICash {
     pub fn look(&mut self, lba: u64, page: &mut Page) -> Result<(), ArrayError> {
         let block = self.addresses.block(lba)?;
         let content = self.present(block);
-        // What was read from a frozen place stays there.
-        self.thawed = None;
         *page = content.map_err(|source| self.addresses.unreadable(block, source))?;
         Ok(())
     }
