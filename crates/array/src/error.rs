@@ -14,7 +14,9 @@ pub enum ContentError {
     Decode(#[from] DecodeError),
     #[error("its data block {name} lies nowhere")]
     NoData { name: u32 },
-    #[error("it was lost with a fast medium that was replaced; writing the whole block or trimming it ends this")]
+    #[error(
+        "it was lost with a fast medium that was replaced; writing the whole block or trimming it ends this"
+    )]
     Lost,
 }
 

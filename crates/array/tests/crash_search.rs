@@ -237,7 +237,11 @@ impl Search {
         drop(element);
         self.slow_alone(&images.1, oracle, how);
         // Few are in order.
-        let often = if self.setup.shape.journal_blocks > 0 { 90 } else { 25 };
+        let often = if self.setup.shape.journal_blocks > 0 {
+            90
+        } else {
+            25
+        };
         if self.draw.chance(often) {
             let (lost, state) = (&mut self.tally.without_fast, &oracle.states[state]);
             lost.try_it(&self.setup, &images.1, state, &mut self.draw, how);
@@ -393,9 +397,18 @@ fn no_crash_loses_what_was_flushed_or_mixes_states() {
         ("slow media opened alone", tally.alone),
         ("openings cut", tally.openings_cut),
         ("lives that went on", tally.went_on),
-        ("arrays in write-through without fast media", tally.without_fast.write_through),
-        ("arrays that went back without fast media", tally.without_fast.back),
-        ("blocks lost with fast media", tally.without_fast.lost_blocks),
+        (
+            "arrays in write-through without fast media",
+            tally.without_fast.write_through,
+        ),
+        (
+            "arrays that went back without fast media",
+            tally.without_fast.back,
+        ),
+        (
+            "blocks lost with fast media",
+            tally.without_fast.lost_blocks,
+        ),
     ] {
         assert!(count >= 20, "only {count} {what}");
     }

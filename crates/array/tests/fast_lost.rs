@@ -129,7 +129,10 @@ fn an_array_becomes_one_in_write_through_when_it_is_opened() {
             demand(&setup, &mut element, &all, &format!("seed {seed}, lost"));
         }
     }
-    assert!(needed >= 20, "only {needed} arrays needed their fast medium");
+    assert!(
+        needed >= 20,
+        "only {needed} arrays needed their fast medium"
+    );
 }
 
 /// The new fast medium, the opening with it, the first use: cut at every call, it is always the same state, and the

@@ -190,7 +190,11 @@ impl Recovered {
         let (mut number, mut first, mut end) = (0, 0, 0);
         let name = |&block: &u32| {
             while block >= end {
-                let Some(&Machine { number: next, blocks }) = machines.next() else {
+                let Some(&Machine {
+                    number: next,
+                    blocks,
+                }) = machines.next()
+                else {
                     break;
                 };
                 (number, first, end) = (next, end, end + blocks);

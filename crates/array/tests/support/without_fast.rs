@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flashlore_array::error::ContentError;
-use flashlore_array::icash::{
-    ICash, Loss, Mode, SlowAlone, lba, loss_without_fast, make_fresh,
-};
+use flashlore_array::icash::{ICash, Loss, Mode, SlowAlone, lba, loss_without_fast, make_fresh};
 use flashlore_array::{ArrayError, Element};
 use flashlore_medium::{Medium, MemoryMedium};
 
@@ -131,7 +129,12 @@ impl WithoutFast {
         let mut images = (fresh(setup, slow), slow.to_vec());
         let power = Power::new(images.clone(), Trouble::Never);
         let (fast, beside) = power.media();
-        demand(setup, &mut setup.open(fast, beside).unwrap(), &expected, &how);
+        demand(
+            setup,
+            &mut setup.open(fast, beside).unwrap(),
+            &expected,
+            &how,
+        );
         // However often the opening is cut.
         let calls = Power::new(images.clone(), Trouble::Never);
         let (fast, beside) = calls.media();
@@ -152,7 +155,9 @@ impl WithoutFast {
         let mut bytes = vec![0; slow.len() as usize];
         slow.read(0, &mut bytes).unwrap();
         let mut again = setup.open(fast, slow).unwrap();
-        again.verify().unwrap_or_else(|e| panic!("{how}, repaired: {e}"));
+        again
+            .verify()
+            .unwrap_or_else(|e| panic!("{how}, repaired: {e}"));
     }
 }
 

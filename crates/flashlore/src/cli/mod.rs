@@ -18,10 +18,11 @@ pub use trace::{
     CharacterizeArgs, ConvertArgs, FitArgs, InfoArgs, ProfilesArgs, Rating, SynthArgs, TraceCommand,
 };
 pub use volume::{
-    ArrayArgs, ArrayCommand, ArrayMode, BenchArgs, BenchPattern, CheckArgs, CloneArgs, CreateArgs, DiffArgs, DumpArgs,
-    DumpPart, ExportArgs, FilterArgs, ImportArgs, InfoVolumeArgs, LogArgs, MarkArgs, MountArgs,
-    OnPressure, PurgeArgs, ReadArgs, RecordArgs, RecoverArgs, ReplaceFastArgs, ResizeArgs, ScrubArgs, ServeArgs,
-    ServingArgs, SnapshotCommand, SnapshotListArgs, VolumeArgs, VolumeSystem,
+    ArrayArgs, ArrayCommand, ArrayMode, BenchArgs, BenchPattern, CheckArgs, CloneArgs, CreateArgs,
+    DiffArgs, DumpArgs, DumpPart, ExportArgs, FilterArgs, ImportArgs, InfoVolumeArgs, LogArgs,
+    MarkArgs, MountArgs, OnPressure, PurgeArgs, ReadArgs, RebuildArgs, RecordArgs, RecoverArgs,
+    ReplaceFastArgs, ResizeArgs, ScrubArgs, ServeArgs, ServingArgs, SnapshotCommand,
+    SnapshotListArgs, VolumeArgs, VolumeSystem,
 };
 
 /// A content-aware flash translation layer: replays block traces in simulated time on a plain SSD

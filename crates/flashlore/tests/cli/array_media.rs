@@ -15,7 +15,9 @@ fn image() -> Vec<u8> {
     let mut state = 7_u64;
     let mut image = vec![0; 1 << 20];
     for word in image[..100 * PAGE].chunks_exact_mut(8) {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         word.copy_from_slice(&(state ^ state >> 29).to_le_bytes());
     }
     image
@@ -65,39 +67,68 @@ fn in_write_through_what_was_acknowledged_outlives_the_fast_medium() {
     server.kill();
     fs::remove_file(place.path("ssd")).unwrap();
     let message = place.run(&["info", "disk"]).fails(1);
-    assert!(message.contains("flashlore array replace-fast"), "{message}");
-    assert_eq!(place.run(&["array", "replace-fast", "disk", "--affected"]).ok(), "");
+    assert!(
+        message.contains("flashlore array replace-fast"),
+        "{message}"
+    );
+    assert_eq!(
+        place
+            .run(&["array", "replace-fast", "disk", "--affected"])
+            .ok(),
+        ""
+    );
     let told = quiet(place.run(&["array", "replace-fast", "disk", "new"]));
     assert!(told.contains("nothing is lost"), "{told}");
     assert!(exported(&place, &[]) == expected);
     let server = Server::start(&place, &[]);
     assert_eq!(server.open("disk").write(0, &[9; PAGE]).unwrap(), 0);
     server.stop();
-    assert!(place.run(&["check", "disk"]).ok().contains("blocks hold something"));
+    assert!(
+        place
+            .run(&["check", "disk"])
+            .ok()
+            .contains("blocks hold something")
+    );
 }
 
 #[test]
 fn what_needed_the_lost_medium_is_named_and_an_error_until_it_is_written() {
     let place = filled(&[]);
     fs::remove_file(place.path("ssd")).unwrap();
-    let listed = place.run(&["array", "replace-fast", "disk", "--affected"]).ok();
+    let listed = place
+        .run(&["array", "replace-fast", "disk", "--affected"])
+        .ok();
     let lost: Vec<usize> = listed
         .lines()
         .map(|line| line.strip_prefix("0 ").unwrap().parse().unwrap())
         .collect();
     assert!(lost.len() >= 10, "{listed}");
     let slow = fs::read(place.path("hdd")).unwrap();
-    let message = place.run(&["array", "replace-fast", "disk", "new"]).fails(2);
+    let message = place
+        .run(&["array", "replace-fast", "disk", "new"])
+        .fails(2);
     let expected = format!("{} blocks need the fast medium and are lost", lost.len());
-    assert!(message.contains(&expected) && message.contains("--accept-loss"), "{message}");
+    assert!(
+        message.contains(&expected) && message.contains("--accept-loss"),
+        "{message}"
+    );
     assert!(!place.path("new").exists());
     let replace = ["array", "replace-fast", "disk", "new", "--accept-loss"];
     let told = quiet(place.run(&replace));
-    assert!(told.contains(&format!("{} blocks are lost", lost.len())), "{told}");
-    assert!(fs::read(place.path("hdd")).unwrap() == slow, "nothing was written there");
+    assert!(
+        told.contains(&format!("{} blocks are lost", lost.len())),
+        "{told}"
+    );
+    assert!(
+        fs::read(place.path("hdd")).unwrap() == slow,
+        "nothing was written there"
+    );
     let affected = place.run(&["check", "disk", "--affected"]);
     assert_eq!((affected.code, affected.stdout.as_str()), (1, &*listed));
-    assert!(fs::read(place.path("hdd")).unwrap() == slow, "nor by a look");
+    assert!(
+        fs::read(place.path("hdd")).unwrap() == slow,
+        "nor by a look"
+    );
 
     let server = Server::start(&place, &[]);
     let mut client = server.open("disk");
@@ -120,7 +151,11 @@ fn what_needed_the_lost_medium_is_named_and_an_error_until_it_is_written() {
             _ => client.trim(at, PAGE as u32).unwrap(),
         };
         assert_eq!(done, 0);
-        now[number * PAGE..][..PAGE].copy_from_slice(&if n % 2 == 0 { bytes } else { vec![0; PAGE] });
+        now[number * PAGE..][..PAGE].copy_from_slice(&if n % 2 == 0 {
+            bytes
+        } else {
+            vec![0; PAGE]
+        });
     }
     server.stop();
     assert!(exported(&place, &[]) == now);
@@ -133,14 +168,19 @@ fn in_order_the_array_goes_back_to_its_last_batch_and_says_of_when_that_is() {
     let server = Server::start(&place, &[]);
     let mut client = server.open("disk");
     for number in 0..20_u64 {
-        let bytes: Vec<u8> = image()[..PAGE].iter().map(|b| b ^ (number as u8 + 1)).collect();
+        let bytes: Vec<u8> = image()[..PAGE]
+            .iter()
+            .map(|b| b ^ (number as u8 + 1))
+            .collect();
         assert_eq!(client.write(number * PAGE as u64, &bytes).unwrap(), 0);
     }
     assert_eq!(client.flush().unwrap(), 0);
     server.kill();
     let slow_alone = exported(&place, &["--slow-alone"]);
     assert!(slow_alone == image(), "nothing of it is home yet");
-    let message = place.run(&["array", "replace-fast", "disk", "new"]).fails(2);
+    let message = place
+        .run(&["array", "replace-fast", "disk", "new"])
+        .fails(2);
     assert!(
         message.contains("20 blocks go back") && message.contains("ssd is there"),
         "{message}"
@@ -212,7 +252,10 @@ fn an_interrupted_replacement_is_done_again() {
     quiet(place.run(&args));
     assert!(exported(&place, &[]) == expected);
     let server = Server::start(&place, &[]);
-    assert_eq!(server.open("disk").write(PAGE as u64, &[8; PAGE]).unwrap(), 0);
+    assert_eq!(
+        server.open("disk").write(PAGE as u64, &[8; PAGE]).unwrap(),
+        0
+    );
     server.stop();
     expected[PAGE..2 * PAGE].fill(8);
     assert!(exported(&place, &[]) == expected);
@@ -221,14 +264,19 @@ fn an_interrupted_replacement_is_done_again() {
     assert!(message.contains("new holds an array"), "{message}");
     fs::write(place.path("disk/array.json"), &json).unwrap();
     let message = place.run(&["info", "disk"]).fails(1);
-    assert!(message.contains("ssd is an older copy of itself"), "{message}");
+    assert!(
+        message.contains("ssd is an older copy of itself"),
+        "{message}"
+    );
 }
 
 /// Writes and syncs of both media so far, as a server counts them.
 fn changes(place: &Place) -> Vec<u64> {
     let info = place.run(&["info", "disk", "--json"]).json();
     let traffic = info["element"]["traffic"].as_array().unwrap().clone();
-    let of = |medium: &serde_json::Value| [&medium["writes"], &medium["syncs"]].map(|n| n.as_u64().unwrap());
+    let of = |medium: &serde_json::Value| {
+        [&medium["writes"], &medium["syncs"]].map(|n| n.as_u64().unwrap())
+    };
     traffic.iter().flat_map(of).collect()
 }
 
@@ -255,4 +303,117 @@ fn looks_write_nothing_whether_the_array_is_served_or_not() {
         assert!(server.open("disk").read(0, 1 << 20).unwrap() == Ok(image()));
         server.stop();
     }
+}
+
+/// An array with two clones of its first machine.
+fn cloned() -> Place {
+    let place = filled(&["--machines", "3", "--fast-size", "1MiB"]);
+    for machine in ["1", "2"] {
+        quiet(place.run(&["clone", "disk", "0", machine]));
+    }
+    place
+}
+
+#[test]
+fn an_array_on_new_media_has_other_sizes_and_what_it_held() {
+    let place = cloned();
+    let media = ["ssd", "hdd"].map(|name| fs::read(place.path(name)).unwrap());
+    let rebuild = [
+        "array", "rebuild", "disk", "--fast", "ssd2", "--slow", "hdd2",
+    ];
+    let more = ["--size", "2MiB", "--machines", "4", "--fast-size", "1MiB"];
+    let told = quiet(place.run(&[&rebuild[..], &more].concat()));
+    assert!(
+        told.contains("machine 0: 0 blocks are deltas, 0 compressed, 100 whole"),
+        "{told}"
+    );
+    assert!(told.contains("machine 2: 100 blocks are deltas"), "{told}");
+    for machine in ["0", "1", "2", "3"] {
+        let mut expected = image();
+        if machine == "3" {
+            expected.fill(0);
+        }
+        expected.resize(2 << 20, 0);
+        assert!(
+            exported(&place, &["--machine", machine]) == expected,
+            "{machine}"
+        );
+    }
+    assert_eq!(
+        place.run(&["check", "disk"]).ok(),
+        "300 blocks hold something\n"
+    );
+    // The old array is there as it was.
+    assert!(["ssd", "hdd"].map(|name| fs::read(place.path(name)).unwrap()) == media);
+}
+
+#[test]
+fn what_has_no_place_in_a_rebuilt_array_must_be_given_up() {
+    let place = cloned();
+    let json = fs::read(place.path("disk/array.json")).unwrap();
+    let files = fs::read_dir(place.path("")).unwrap().count();
+    let rebuild = |more: &[&'static str]| {
+        let media = [
+            "array", "rebuild", "disk", "--fast", "ssd2", "--slow", "hdd2",
+        ];
+        place.run(&[&media[..], more].concat())
+    };
+    fs::write(place.path("part"), vec![1; 2 << 20]).unwrap();
+    for (code, more, why) in [
+        (
+            2,
+            &["--machines", "2"][..],
+            "100 blocks of machine 2 have no place",
+        ),
+        (2, &["--fast-size", "4KiB"], "data blocks"),
+        (2, &["--machines", "0"], "0 virtual machines"),
+    ] {
+        let message = rebuild(more).fails(code);
+        assert!(message.contains(why), "{message}");
+    }
+    let same = [
+        "array", "rebuild", "disk", "--fast", "ssd", "--slow", "hdd2",
+    ];
+    assert!(place.run(&same).fails(1).contains("in use"));
+    let used = [
+        "array", "rebuild", "disk", "--fast", "ssd2", "--slow", "part",
+    ];
+    assert!(place.run(&used).fails(2).contains("the array needs"));
+    assert_eq!(
+        fs::read_dir(place.path("")).unwrap().count(),
+        files + 1,
+        "nothing is left behind"
+    );
+    assert!(fs::read(place.path("disk/array.json")).unwrap() == json);
+    quiet(rebuild(&["--machines", "2", "--accept-loss"]));
+    assert!(exported(&place, &["--machine", "1"]) == image());
+    assert!(
+        place
+            .run(&["read", "disk", "--machine", "2"])
+            .fails(2)
+            .contains("no machine 2")
+    );
+    let message = place
+        .run(&["array", "rebuild", "volume", "--fast", "a", "--slow", "b"])
+        .fails(2);
+    assert!(message.contains("it is no array"), "{message}");
+}
+
+/// A block that cannot be read ends a rebuild, which leaves nothing behind.
+#[test]
+fn an_array_that_cannot_be_read_is_not_rebuilt() {
+    let place = filled(&[]);
+    fs::remove_file(place.path("ssd")).unwrap();
+    quiet(place.run(&["array", "replace-fast", "disk", "new", "--accept-loss"]));
+    let json = fs::read(place.path("disk/array.json")).unwrap();
+    let rebuild = [
+        "array", "rebuild", "disk", "--fast", "ssd2", "--slow", "hdd2",
+    ];
+    let message = place.run(&rebuild).fails(1);
+    assert!(
+        message.contains("it was lost with a fast medium"),
+        "{message}"
+    );
+    assert!(!place.path("ssd2").exists() && !place.path("hdd2").exists());
+    assert!(fs::read(place.path("disk/array.json")).unwrap() == json);
 }

@@ -282,7 +282,7 @@ impl Home {
         let is_new = !self.directory().exists();
         fs::create_dir_all(self.directory())
             .map_err(ServeError::file("create", self.directory()))?;
-        let created = self.create_media(asked, &made);
+        let created = self.create_described(asked, &made);
         if created.is_err() && is_new {
             // Best effort, and only if it is empty.
             let _ = fs::remove_dir(self.directory());
@@ -290,27 +290,53 @@ impl Home {
         created.map(|()| made)
     }
 
-    fn create_media(&self, asked: &CreateArray, made: &Made) -> Result<(), ServeError> {
-        let (fast_path, slow_path) = (absolute(&asked.fast)?, absolute(&asked.slow)?);
+    fn create_described(&self, asked: &CreateArray, made: &Made) -> Result<(), ServeError> {
+        let mut media = asked.make_media(made)?;
+        let paths = media.paths();
+        let description = Description::new(asked.identity, paths.0, paths.1, &made.options);
+        description.store(&self.description())?;
+        media.keep();
+        Ok(())
+    }
+}
+
+/// Both media of a new array, which go again unless they are kept.
+pub(super) struct MakingBoth {
+    pub fast: Making,
+    pub slow: Making,
+}
+
+impl MakingBoth {
+    pub fn paths(&self) -> (PathBuf, PathBuf) {
+        let path = |making: &Making| making.medium.path().to_owned();
+        (path(&self.fast), path(&self.slow))
+    }
+
+    pub fn keep(&mut self) {
+        (self.fast.kept, self.slow.kept) = (true, true);
+    }
+}
+
+impl CreateArray {
+    /// Makes a new array on its media; nothing names it yet.
+    pub(super) fn make_media(&self, made: &Made) -> Result<MakingBoth, ServeError> {
+        let (fast_path, slow_path) = (absolute(&self.fast)?, absolute(&self.slow)?);
         if fast_path == slow_path {
             return Err(ServeError::Usage(format!(
                 "{} cannot be the fast medium and the slow one",
                 fast_path.display()
             )));
         }
-        let mut fast = Making::begin(&fast_path, made.bytes.0, asked.overwrite)?;
-        let mut slow = Making::begin(&slow_path, made.bytes.1, asked.overwrite)?;
+        let mut fast = Making::begin(&fast_path, made.bytes.0, self.overwrite)?;
+        let mut slow = Making::begin(&slow_path, made.bytes.1, self.overwrite)?;
         (fast.written, slow.written) = (true, true);
         // All but the homes: an array that cannot write its log or its table cannot go on.
         let homes = made.shape.blocks() * PAGE;
         fast.medium.take_room(made.bytes.0)?;
         slow.medium.take_room(made.bytes.1 - homes)?;
         let media = (Arc::clone(&fast.medium), Arc::clone(&slow.medium));
-        icash::create(media.0, media.1, asked.identity, &made.shape)?;
-        let description = Description::new(asked.identity, fast_path, slow_path, &made.options);
-        description.store(&self.description())?;
-        (fast.kept, slow.kept) = (true, true);
-        Ok(())
+        icash::create(media.0, media.1, self.identity, &made.shape)?;
+        Ok(MakingBoth { fast, slow })
     }
 }
 

@@ -6,6 +6,7 @@
 //! | [`create`](mod@create) | a new array: its sizes, and its media |
 //! | `store` | the array, or its slow medium alone, page by page |
 //! | [`machines`] | the virtual machines as block devices for many threads |
+//! | [`rebuild`] | an array on new media, of another size or number of machines |
 //! | [`replace`] | a fast medium that was lost, replaced by a new one |
 //! | [`service`] | an open array and what can be asked of it |
 //! | [`check`](mod@check) | whether an array holds that nobody has open |
@@ -16,6 +17,7 @@ pub mod check;
 pub mod create;
 pub mod description;
 pub mod machines;
+pub mod rebuild;
 pub mod replace;
 pub mod service;
 

@@ -54,11 +54,7 @@ impl Home {
     /// # Errors
     /// As above; something would be lost and that was not accepted; the new medium is too small, holds something or
     /// fails. The array is as it was then.
-    pub fn replace_fast(
-        &self,
-        asked: ReplaceFast<'_>,
-        mode: Mode,
-    ) -> Result<Replaced, ServeError> {
+    pub fn replace_fast(&self, asked: ReplaceFast<'_>, mode: Mode) -> Result<Replaced, ServeError> {
         let home = self.array()?;
         let description = Description::load(&home)?;
         // Locked, so that nobody opens the array meanwhile.
@@ -90,11 +86,11 @@ impl Home {
     }
 
     /// The directory, held open, if it holds an array.
-    fn array(&self) -> Result<Home, ServeError> {
+    pub(super) fn array(&self) -> Result<Home, ServeError> {
         match self.is_array() {
             true => self.held(),
             false => Err(ServeError::Usage(
-                "it is no array: only the fast medium of one can be replaced".to_owned(),
+                "it is no array: only the media of one can be replaced".to_owned(),
             )),
         }
     }

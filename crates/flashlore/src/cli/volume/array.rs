@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use flashlore_sim::config::Size;
+
 use super::VolumeArgs;
 
 /// What to do with the media of an array.
@@ -11,6 +13,8 @@ use super::VolumeArgs;
 pub enum ArrayCommand {
     /// Give an array a new fast medium in the place of one that is lost or fails
     ReplaceFast(ReplaceFastArgs),
+    /// Copy an array to new media, of another size or with other machines, and use them from now on
+    Rebuild(RebuildArgs),
 }
 
 /// Flags of `array replace-fast`.
@@ -38,6 +42,45 @@ pub struct ReplaceFastArgs {
     #[arg(long)]
     pub accept_loss: bool,
     /// Use a medium that holds something, which is lost; never a part of another array or a volume
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+/// Flags of `array rebuild`.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  flashlore array rebuild vms --fast new-ssd.img --slow new-hdd.img\n  \
+                        flashlore array rebuild vms --fast /dev/nvme1n1 --slow /dev/sdc --size 16GiB --machines 8\n\n\
+                        The array must not be open. It is copied, the first machine as it is and the others as deltas\n\
+                        from it where these are short, and array.json names the new media only when all is there: an\n\
+                        interrupted rebuild leaves the array as it was. The old media keep what they hold."
+)]
+pub struct RebuildArgs {
+    /// The array
+    #[command(flatten)]
+    pub volume: VolumeArgs,
+    /// The new fast medium: a block device, or a file, which is made if it is not there
+    #[arg(long, value_name = "FILE")]
+    pub fast: PathBuf,
+    /// The new slow medium, likewise
+    #[arg(long, value_name = "FILE")]
+    pub slow: PathBuf,
+    /// Bytes each machine shows from now on [default: as many as before]
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Size>,
+    /// How many machines there are from now on [default: as many as before]
+    #[arg(long, value_name = "N")]
+    pub machines: Option<u16>,
+    /// Bytes of the fast medium that are used [default: a tenth of the bytes of all machines]
+    #[arg(long, value_name = "SIZE")]
+    pub fast_size: Option<Size>,
+    /// RAM for deltas [default: a quarter of the bytes of the fast medium]
+    #[arg(long, value_name = "SIZE")]
+    pub delta_ram: Option<Size>,
+    /// Accept that what does not fit any more is lost: machines that are removed, and blocks behind the new size
+    #[arg(long)]
+    pub accept_loss: bool,
+    /// Use media that hold something, which is lost
     #[arg(long)]
     pub overwrite: bool,
 }

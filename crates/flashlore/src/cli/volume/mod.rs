@@ -22,9 +22,11 @@ mod history;
 mod resize;
 mod serve;
 
-pub use array::{ArrayCommand, ReplaceFastArgs};
+pub use array::{ArrayCommand, RebuildArgs, ReplaceFastArgs};
 pub use bench::{BenchArgs, BenchPattern};
-pub use create::{ArrayArgs, ArrayMode, CloneArgs, CreateArgs, MountArgs, OnPressure, VolumeSystem};
+pub use create::{
+    ArrayArgs, ArrayMode, CloneArgs, CreateArgs, MountArgs, OnPressure, VolumeSystem,
+};
 pub use history::{
     DiffArgs, LogArgs, MarkArgs, PurgeArgs, ReadArgs, RecoverArgs, SnapshotCommand,
     SnapshotListArgs,

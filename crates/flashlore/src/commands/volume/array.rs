@@ -1,11 +1,13 @@
 //! `array`: what is done with the media of an array that nobody has open.
 
 use flashlore_array::icash::Loss;
+use flashlore_serve::array::rebuild::Rebuild;
 use flashlore_serve::array::replace::ReplaceFast;
 use flashlore_serve::moment::Time;
 
+use super::create::random;
 use super::{clocks, failed, home, human, mode};
-use crate::cli::{ArrayCommand, ReplaceFastArgs};
+use crate::cli::{ArrayCommand, RebuildArgs, ReplaceFastArgs};
 use crate::error::CliError;
 use crate::output::{print, tell};
 
@@ -14,6 +16,7 @@ const SECOND: u64 = 1_000_000_000;
 pub fn array(command: &ArrayCommand) -> Result<(), CliError> {
     match command {
         ArrayCommand::ReplaceFast(args) => replace_fast(args),
+        ArrayCommand::Rebuild(args) => rebuild(args),
     }
 }
 
@@ -37,6 +40,38 @@ fn replace_fast(args: &ReplaceFastArgs) -> Result<(), CliError> {
         replaced.fast.display(),
         human(replaced.bytes),
         told(&replaced.loss),
+    ));
+    Ok(())
+}
+
+fn rebuild(args: &RebuildArgs) -> Result<(), CliError> {
+    let asked = Rebuild {
+        fast: args.fast.clone(),
+        slow: args.slow.clone(),
+        size: args.size.map(|size| size.0),
+        machines: args.machines,
+        fast_size: args.fast_size.map(|size| size.0),
+        delta_ram: args.delta_ram.map(|size| size.0),
+        accept_loss: args.accept_loss,
+        overwrite: args.overwrite,
+        identity: random()?,
+    };
+    let rebuilt = home(&args.volume).rebuild_array(&asked, mode(&args.volume));
+    let rebuilt = rebuilt.map_err(failed(&args.volume))?;
+    for (number, image) in rebuilt.machines.iter().enumerate() {
+        tell(&format!(
+            "machine {number}: {} blocks are deltas, {} compressed, {} whole, {} zeros",
+            image.deltas, image.compressed, image.whole, image.zeros
+        ));
+    }
+    tell(&format!(
+        "{}: the array is on {} ({} used) and {} ({}) now; open it takes about {} of memory",
+        args.volume.directory.display(),
+        args.fast.display(),
+        human(rebuilt.made.bytes.0),
+        args.slow.display(),
+        human(rebuilt.made.bytes.1),
+        human(rebuilt.made.memory()),
     ));
     Ok(())
 }

@@ -33,7 +33,7 @@ pub(super) enum Asked {
     Array(CreateArray),
 }
 
-fn random<const N: usize>() -> Result<[u8; N], CliError> {
+pub(super) fn random<const N: usize>() -> Result<[u8; N], CliError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
         .map_err(|e| CliError::Usage(format!("the system gives no random bytes: {e}")))?;

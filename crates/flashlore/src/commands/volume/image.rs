@@ -123,7 +123,11 @@ fn copy_in(
         if filled == 0 {
             break;
         }
-        for run in piece[..filled].chunks(PAGE).collect::<Vec<_>>().chunk_by(|a, b| is_hole(a) == is_hole(b)) {
+        for run in piece[..filled]
+            .chunks(PAGE)
+            .collect::<Vec<_>>()
+            .chunk_by(|a, b| is_hole(a) == is_hole(b))
+        {
             copy_run(&*device, run, end).map_err(&failed)?;
         }
         if end.is_multiple_of(FLUSH_EVERY * PAGE as u64) {
