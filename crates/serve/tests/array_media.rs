@@ -2,7 +2,7 @@
 //! media and sizes, and looks that write nothing.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use flashlore_array::icash::{self, Image, Loss};
@@ -421,7 +421,6 @@ fn a_rebuild_that_cannot_be_leaves_the_array_as_it_was_and_nothing_behind() {
         place.files(),
     );
     let (part, ssd) = (place.path("part"), place.path("ssd"));
-    let slow = |path: &Path| move |asked: &mut Rebuild| asked.slow = path.to_owned();
     let refusals: [(bool, &str, Result<Rebuilt, ServeError>); 5] = [
         (
             true,
@@ -438,7 +437,11 @@ fn a_rebuild_that_cannot_be_leaves_the_array_as_it_was_and_nothing_behind() {
             "data blocks",
             place.rebuild(|asked| asked.fast_size = Some(PAGE as u64)),
         ),
-        (true, "the array needs", place.rebuild(slow(&part))),
+        (
+            true,
+            "the array needs",
+            place.rebuild(|asked| asked.slow = part.clone()),
+        ),
         (
             false,
             "in use",
