@@ -331,7 +331,7 @@ fn looks_write_nothing_whether_the_array_is_served_or_not() {
         let before = place.bytes(&["ssd", "hdd"]);
         let service = place.open(Access::Look).unwrap();
         look(&service);
-        service.close().unwrap();
+        drop(service);
         check(&place.home, Mode::Buffered, true).unwrap();
         assert!(
             place.bytes(&["ssd", "hdd"]) == before,
