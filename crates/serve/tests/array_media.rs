@@ -342,12 +342,11 @@ fn looks_write_nothing_whether_the_array_is_served_or_not() {
         let before = changes(&service);
         look(&service);
         assert_eq!(changes(&service), before, "{mode:?}: a look wrote");
-        // What clients read may come to the fast medium.
+        // What clients read comes to the fast medium where it is not there.
         disk(&service, 0)
             .read(0, &mut vec![0; SIZE as usize])
             .unwrap();
-        let is_used = changes(&service) != before;
-        assert_eq!(is_used, mode == icash::Mode::WriteThrough);
+        assert!(changes(&service) != before, "{mode:?}: it was not used");
         service.close().unwrap();
     }
 }
