@@ -216,6 +216,7 @@ class Volume(LiveDisk):
         fast_size: str | int | None = None,
         delta_ram: str | int | None = None,
         ordered: bool = False,
+        mode: str | None = None,
         strict: bool = False,
         overwrite: bool = False,
     ) -> Self:
@@ -238,6 +239,8 @@ class Volume(LiveDisk):
             fast_size: bytes of the fast medium that are used; by default a tenth of the bytes of all machines.
             delta_ram: bytes of RAM for deltas; by default a quarter of those of the fast medium.
             ordered: write blocks home in order, so that the slow medium alone holds an older state.
+            mode: `write-back` (the default), or `write-through`: nothing durable depends on the fast medium, and a
+                change is acknowledged when it is durable on the slow one.
             strict: let no write of a client reach the fast medium.
             overwrite: use media that hold something, which is lost.
 
@@ -259,6 +262,7 @@ class Volume(LiveDisk):
             "machines": machines,
             "fast-size": fast_size,
             "delta-ram": delta_ram,
+            "mode": mode,
         }
         given = {name: value for name, value in values.items() if value is not None}
         arguments = [f"--{name}={os.fspath(v) if isinstance(v, os.PathLike) else v}" for name, v in given.items()]

@@ -577,7 +577,8 @@ def test_a_protected_window_refuses_what_would_shorten_it(tmp_path: Path) -> Non
 def test_arrays_have_machines(tmp_path: Path) -> None:
     media = {"fast": tmp_path / "fast", "slow": tmp_path / "slow"}
     random = np.random.default_rng(2).bytes(64 * PAGE)
-    with Volume.create(tmp_path / "vms", "2MiB", "i-cash", machines=2, ordered=True, **media) as array:  # type: ignore[arg-type]
+    kind = {"machines": 2, "ordered": True, "mode": "write-through"}
+    with Volume.create(tmp_path / "vms", "2MiB", "i-cash", **kind, **media) as array:  # type: ignore[arg-type]
         first, second = array.machines
         assert [(m.number, m.name, m.size) for m in array.machines] == [(0, "vms", 2 * MIB), (1, "vms.1", 2 * MIB)]
         first.write(0, random)

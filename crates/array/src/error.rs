@@ -14,6 +14,10 @@ pub enum ContentError {
     Decode(#[from] DecodeError),
     #[error("its data block {name} lies nowhere")]
     NoData { name: u32 },
+    #[error(
+        "it was lost with a fast medium that was replaced; writing the whole block or trimming it ends this"
+    )]
+    Lost,
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -8,6 +8,7 @@ mod arbitrary;
 mod bypass;
 mod crash_search;
 mod damage;
+mod fast_lost;
 mod faults;
 mod image_savings;
 mod images;

@@ -2,7 +2,9 @@
 //!
 //! Random histories are cut at calls of one medium or of both; each medium loses any of its own writes that were
 //! not synced. What is opened then must hold the state at one instant, holes included, not earlier than the last flush
-//! that was acknowledged. It goes on and is cut again, also while it is opened.
+//! that was acknowledged. It goes on and is cut again, also while it is opened. The fast medium may be lost altogether,
+//! and a new one takes its place: in write-through nothing of that instant is lost then, with ordered write-back it is
+//! that of the last batch, and otherwise blocks are lost that are named.
 //!
 //! FLASHLORE_CRASH_HISTORIES sets how many histories are searched, FLASHLORE_CRASH_SEED where they begin.
 
@@ -16,7 +18,7 @@ use std::sync::Arc;
 use flashlore_array::icash::{Counters, SlowAlone};
 use flashlore_array::{ArrayError, Element};
 use flashlore_medium::MemoryMedium;
-use support::{Attended, Draw, Op, Power, Setup, Trouble, Value, operations, page};
+use support::{Attended, Draw, Op, Power, Setup, Trouble, Value, WithoutFast, operations, page};
 
 /// Bytes of the fast and the slow medium.
 type Images = (Vec<u8>, Vec<u8>);
@@ -108,6 +110,7 @@ struct Tally {
     ahead: u64,
     given_back: u64,
     alone: u64,
+    without_fast: WithoutFast,
 }
 
 struct Search {
@@ -237,6 +240,16 @@ impl Search {
         );
         drop(element);
         self.slow_alone(&images.1, oracle, how);
+        // Few are in order.
+        let often = if self.setup.shape.journal_blocks > 0 {
+            90
+        } else {
+            25
+        };
+        if self.draw.chance(often) {
+            let (lost, state) = (&mut self.tally.without_fast, &oracle.states[state]);
+            lost.try_it(&self.setup, &images.1, state, &mut self.draw, how);
+        }
         // What one opening found every later one finds: what was given up does not come back.
         let recovered = oracle.recovered(state);
         let oracle = &recovered;
@@ -396,6 +409,18 @@ fn no_crash_loses_what_was_flushed_or_mixes_states() {
         ("slow media opened alone", tally.alone),
         ("openings cut", tally.openings_cut),
         ("lives that went on", tally.went_on),
+        (
+            "arrays in write-through without fast media",
+            tally.without_fast.write_through,
+        ),
+        (
+            "arrays that went back without fast media",
+            tally.without_fast.back,
+        ),
+        (
+            "blocks lost with fast media",
+            tally.without_fast.lost_blocks,
+        ),
     ] {
         assert!(count >= 20, "only {count} {what}");
     }

@@ -15,7 +15,7 @@ fn of_version(images: &Images, version: u32) -> Images {
     let mut images = images.clone();
     for medium in [&mut images.0, &mut images.1] {
         for (copy, block) in medium.chunks_mut(4096).take(2).enumerate() {
-            assert_eq!(block[8..12], 3u32.to_le_bytes(), "what is written now");
+            assert_eq!(block[8..12], 4u32.to_le_bytes(), "what is written now");
             block[8..12].copy_from_slice(&version.to_le_bytes());
             block[60..64].copy_from_slice(&77u32.to_le_bytes());
             let mut hasher = crc32fast::Hasher::new();
@@ -86,12 +86,12 @@ fn an_array_without_frozen_places_in_its_format_has_none() {
 #[test]
 fn a_format_to_come_is_refused() {
     let setup = Setup::draw(&mut Draw::new(1));
-    let (fast, slow) = of_version(&setup.images(), 4);
+    let (fast, slow) = of_version(&setup.images(), 5);
     let media = [fast, slow].map(|bytes| Arc::new(MemoryMedium::from_bytes(bytes)));
     let opened = setup.open(media[0].clone(), media[1].clone());
     let error = opened.err().expect("a version to come").to_string();
     assert!(
-        error.contains("format version 4, expected 1 to 3"),
+        error.contains("format version 5, expected 1 to 4"),
         "{error}"
     );
 }

@@ -77,6 +77,19 @@ impl ServeError {
         )
     }
 
+    /// Whether a medium is not there.
+    pub(crate) fn is_missing(&self) -> bool {
+        let ServeError::Medium(MediumError {
+            operation: Operation::Open,
+            cause: Cause::Io(error),
+            ..
+        }) = self
+        else {
+            return false;
+        };
+        error.kind() == io::ErrorKind::NotFound
+    }
+
     pub(crate) fn file<'a>(
         action: &'static str,
         path: &'a Path,

@@ -3,7 +3,8 @@
 //! Random histories of requests of any offset and length are cut at calls of one medium or of both; each medium loses
 //! any of its own writes that were not synced. What is opened then must be the state at one instant, between two
 //! pages of a request or two requests, and not earlier than the last flush that was acknowledged. With ordered
-//! write-back the slow medium alone must be one such state, too.
+//! write-back the slow medium alone must be one such state, too. In write-through that instant is not earlier than the
+//! last request that was acknowledged, and the same state is there when the fast medium is lost and replaced.
 //!
 //! FLASHLORE_CRASH_HISTORIES sets how many histories are searched, FLASHLORE_CRASH_SEED where they begin.
 
@@ -13,12 +14,13 @@ mod support;
 use std::ops::Range;
 use std::sync::Arc;
 
-use flashlore_array::icash::SlowAlone;
+use flashlore_array::icash::{Mode, SlowAlone};
 use flashlore_medium::{Medium, MemoryMedium};
 use flashlore_serve::array::Machines;
 use flashlore_volume::disk::device::HOLE;
 use flashlore_volume::disk::{About, BlockDevice, DiskError};
 use support::pages::draw_value;
+use support::without_fast::fresh;
 use support::{Draw, Power, Setup, Trouble, page};
 
 const PAGE: usize = 4096;
@@ -243,6 +245,7 @@ struct Tally {
     cuts: u64,
     lost: u64,
     alone: u64,
+    without_fast: u64,
     openings_cut: u64,
 }
 
@@ -260,6 +263,23 @@ impl Search {
             .open(fast, slow)
             .map_err(|error| error.to_string())?;
         Machines::whole(element.into_element()).map_err(|error| error.to_string())
+    }
+
+    fn writes_through(&self) -> bool {
+        self.setup.options.mode == Mode::WriteThrough
+    }
+
+    /// In write-through the same state is there without the fast medium.
+    fn without_fast(&mut self, slow: &[u8], found: &Oracle, how: &str) {
+        if !self.writes_through() {
+            return;
+        }
+        self.tally.without_fast += 1;
+        let images = (fresh(&self.setup, slow), slow.to_vec());
+        let machines = self.open(&Power::new(images, Trouble::Never));
+        let machines = machines.unwrap_or_else(|e| panic!("after {how}, without: {e}"));
+        let same = found.matching(0, &machines, self.keeps_holes());
+        assert!(same.is_some(), "after {how} the fast medium was needed");
     }
 
     /// Whether a block that was given up is a hole for good: with ordered write-back it goes home as zeros.
@@ -286,6 +306,8 @@ impl Search {
             let asked = ask(&machines.disk(op.machine), op, before.last());
             match (asked, op.kind) {
                 (Ok(()), Kind::Flush) => oracle.sure = oracle.states.len() - 1,
+                (Ok(()), Kind::Read) => {}
+                (Ok(()), _) if self.writes_through() => oracle.sure = oracle.states.len() - 1,
                 (Ok(()), _) => {}
                 // Some of its pages may have been changed.
                 (Err(_), _) => return (power, oracle),
@@ -320,6 +342,7 @@ impl Search {
             states: vec![oracle.states[state].clone()],
             sure: 0,
         };
+        self.without_fast(&images.1, &found, how);
         if self.draw.chance(30) {
             self.tally.openings_cut += 1;
             let cut = Trouble::CutBoth(self.draw.between(1, calls.max(1)));
@@ -424,6 +447,7 @@ fn no_crash_loses_what_was_flushed_or_mixes_states_of_a_machine() {
         ("recoveries that lost something", tally.lost),
         ("slow media opened alone", tally.alone),
         ("openings cut", tally.openings_cut),
+        ("arrays without fast media", tally.without_fast),
     ] {
         assert!(count >= 20, "only {count} {what}");
     }

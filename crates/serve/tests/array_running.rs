@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use flashlore_array::icash;
 use flashlore_medium::{Access, Mode};
 use flashlore_serve::array::{ArrayService, CreateArray};
 use flashlore_serve::request::{ArrayInfo, ElementInfo, Tuned};
@@ -36,6 +37,7 @@ impl Running {
             delta_ram: None,
             ordered,
             strict: false,
+            mode: icash::Mode::WriteBack,
             overwrite: false,
             identity: [4; 16],
         };

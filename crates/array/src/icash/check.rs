@@ -43,6 +43,7 @@ impl ICash {
         self.check_away()?;
         self.check_dirty()?;
         self.check_unused_homes()?;
+        self.check_write_through()?;
         self.check_log()
     }
 

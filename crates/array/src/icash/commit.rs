@@ -1,7 +1,8 @@
 //! Groups of the log: what makes everything before durable, at once.
 //!
 //! The order is the promise: data blocks, a sync of the fast medium, the group, a sync of the slow one. What the
-//! group replaces is given up after that and not before.
+//! group replaces is given up after that and not before. In write-through no group needs what the fast medium holds, and
+//! that is not synced.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use crate::icash::format::RecordKind;
 use crate::icash::format::block::group_of;
 use crate::icash::log::pack::Group;
 use crate::icash::log::{Packed, Unpacked, pack};
+use crate::icash::parameters::Mode;
 use crate::icash::place::{BlockPlace, DataBlock, Frozen, LogPlace};
 use crate::icash::state::ICash;
 
@@ -57,7 +59,9 @@ impl ICash {
             return Ok(());
         }
         self.media.wait_for_answered();
-        self.sync(Device::Fast)?;
+        if self.options.mode == Mode::WriteBack {
+            self.sync(Device::Fast)?;
+        }
         self.groups_begun += 1;
         let group = group_of(self.epoch, self.groups_begun);
         let names = Group {

@@ -97,6 +97,7 @@ impl ICash {
                 let bytes = self.read_log(at)?;
                 self.expand(Form::Alone, &bytes, entry.crc)
             }
+            BlockPlace::Lost => Err(ContentError::Lost),
         }
     }
 

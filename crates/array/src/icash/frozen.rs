@@ -33,20 +33,30 @@ impl ICash {
     /// Freezes the data blocks of a reference and of others that are old, too: their turn is next. False if none could
     /// be. Whatever was given up may have ended with the group that says so, even the reference.
     pub(super) fn freeze(&mut self, id: Id) -> Result<bool, ArrayError> {
+        let ids = self.oldest_to_freeze(id);
+        let data: Vec<DataBlock> = { ids.into_iter() }
+            .filter_map(|id| self.blocks.get(id).data)
+            .collect();
+        let count = self.freeze_data(&data)?;
+        self.counters.references_frozen += count;
+        Ok(count > 0)
+    }
+
+    /// Freezes data blocks that somebody holds, as many as can be read and there are places for; answers how many.
+    pub(super) fn freeze_data(&mut self, data: &[DataBlock]) -> Result<u64, ArrayError> {
         let mut contents = Vec::new();
-        for id in self.oldest_to_freeze(id) {
-            contents.extend(self.content_to_freeze(id));
+        for &data in data {
+            contents.extend(self.content_to_freeze(data));
         }
         let places = self.pool.some_free_places(contents.len());
         let frozen = self.write_frozen(&places, &contents);
         if frozen.is_empty() {
-            return Ok(false);
+            return Ok(0);
         }
         self.sync(Device::Slow)?;
         let count = frozen.len() as u64;
         self.commit_with(Extra::frozen(frozen))?;
-        self.counters.references_frozen += count;
-        Ok(true)
+        Ok(count)
     }
 
     /// A reference and those among the oldest holders of slots that are references and not frozen, no more than there
@@ -64,11 +74,11 @@ impl ICash {
         std::iter::once(id).chain(others).take(room).collect()
     }
 
-    /// The content of the data block of a reference, if that can be read and is what it should be.
-    fn content_to_freeze(&mut self, id: Id) -> Option<(Frozen, Page)> {
-        let found = self.blocks.get(id);
+    /// The content of a data block, if that can be read and is what it should be.
+    fn content_to_freeze(&mut self, data: DataBlock) -> Option<(Frozen, Page)> {
+        let holder = self.pool.users(data).holder?;
+        let found = self.blocks.get(holder);
         let known = (found.content == Content::Slot).then_some(found.crc);
-        let data = found.data?;
         let page = self.read_data(data).ok()?;
         let crc = crc_of(&page);
         let holds = known.is_none_or(|known| known == crc);

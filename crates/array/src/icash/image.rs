@@ -4,7 +4,8 @@
 //! The native block, or its reference, has to be in the pool as the base of the delta. Blocks are loaded for
 //! that while they displace no other reference, and one that turned out to be no base leaves again. What finds no
 //! base is compressed, if blocks are, or goes home as it is. With ordered write-back it is written like any other
-//! block, for only whole batches go home.
+//! block, for only whole batches go home. In write-through the native blocks of a few blocks are loaded together, and
+//! frozen before deltas are based on them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,6 +20,7 @@ use crate::icash::content::ZEROS;
 use crate::icash::parameters::{SPARE_SLOTS, Similarity};
 use crate::icash::place::{BlockPlace, DataBlock};
 use crate::icash::state::ICash;
+use crate::icash::write_through::Loaded;
 
 /// Blocks that go home at once.
 const STAGED: usize = 256;
@@ -154,7 +156,12 @@ impl ICash {
         let mut image = Image::default();
         let mut staged = BTreeMap::new();
         let mut page = ZEROS;
-        for block in part.map(|address| first + address) {
+        let blocks = first + part.start..first + part.end;
+        let mut loaded = self.load_frozen(native, blocks.clone())?;
+        for block in blocks.clone() {
+            if block >= loaded.end {
+                loaded = self.load_frozen(native, block..blocks.end)?;
+            }
             read(self, block, &mut page)?;
             self.make_ready()?;
             if page == ZEROS {
@@ -162,7 +169,7 @@ impl ICash {
                 image.zeros += 1;
                 continue;
             }
-            if self.write_compared(native, block, &page, &mut image)? {
+            if self.write_compared(native, block, &page, &loaded, &mut image)? {
                 continue;
             }
             image.whole += 1;
@@ -187,20 +194,25 @@ impl ICash {
         native: u8,
         block: u32,
         page: &Page,
+        before: &Loaded,
         image: &mut Image,
     ) -> Result<bool, ArrayError> {
         let compares = self.options.similarity != Similarity::Nothing;
         let counterpart = self.addresses.counterpart_in(block, native);
         let counterpart = counterpart.filter(|&counterpart| compares && counterpart != block);
         let loaded = match counterpart {
-            Some(counterpart) => self.load_native(counterpart)?.then_some(counterpart),
+            Some(counterpart) => {
+                let is_new = self.load_native(counterpart)?;
+                (is_new || before.brought.contains(&counterpart)).then_some(counterpart)
+            }
             None => None,
         };
         let base = counterpart.and_then(|counterpart| self.native_base(counterpart));
-        let before = self.counters;
+        let base = base.filter(|&base| self.may_record_from(base));
+        let counted = self.counters;
         let is_encoded = self.write_encoded(block, page, base);
         if is_encoded {
-            let done = self.counters.since(&before);
+            let done = self.counters.since(&counted);
             image.deltas += done.deltas;
             image.delta_bytes += done.delta_bytes;
             image.compressed += done.alone;
@@ -217,7 +229,7 @@ impl ICash {
 
     /// Brings a native block to the pool, if it is not there and no other reference has to go for it. True if it
     /// was brought.
-    fn load_native(&mut self, counterpart: u32) -> Result<bool, ArrayError> {
+    pub(super) fn load_native(&mut self, counterpart: u32) -> Result<bool, ArrayError> {
         if self.blocks.find(counterpart).is_some() || !self.may_load() {
             return Ok(false);
         }

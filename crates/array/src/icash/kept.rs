@@ -13,6 +13,8 @@ pub enum Kept {
     Delta,
     /// Compressed by itself.
     Compressed,
+    /// Not at all: it was lost with a fast medium that was replaced.
+    Lost,
 }
 
 impl ICash {
@@ -49,6 +51,7 @@ impl BlockPlace {
             BlockPlace::Home | BlockPlace::Slot(_) | BlockPlace::Whole(_) => Kept::Whole,
             BlockPlace::Own { .. } | BlockPlace::Delta { .. } => Kept::Delta,
             BlockPlace::Alone(_) => Kept::Compressed,
+            BlockPlace::Lost => Kept::Lost,
         }
     }
 }

@@ -24,6 +24,7 @@
 //! | `write_back.rs` | blocks go home |
 //! | `ahead.rs` | the same before anything needs it |
 //! | `give_back.rs` | what holds nothing is given back to what is below the media |
+//! | `write_through.rs` | nothing durable depends on the fast medium |
 //! | `image.rs` | the image of a new virtual machine, as deltas from another's |
 //! | `stored.rs` | how the durable content of a machine is stored |
 //! | `ordered.rs` | blocks go home in batches that are one state |
@@ -32,6 +33,7 @@
 //! | `clean.rs` | room in the log |
 //! | `checkpoint.rs` | the table made durable |
 //! | `open.rs` | making and recovering an array |
+//! | `fresh.rs` | a fast medium that was lost is replaced by a new one |
 //! | `session.rs` | which states of the two media belong together |
 //! | `kept.rs` | in which form the content of a block is kept |
 //! | `check.rs` | every invariant recounted |
@@ -64,6 +66,7 @@ mod checkpoint;
 mod clean;
 mod commit;
 mod content;
+mod fresh;
 mod frozen;
 mod give_back;
 mod log;
@@ -81,14 +84,16 @@ mod table;
 mod work;
 mod write;
 mod write_back;
+mod write_through;
 
 pub use crate::addresses::{Machine, lba};
 pub use counters::{Counters, Memory, States, Status};
 pub use format::{Shape, Superblock};
+pub use fresh::{Loss, loss_without_fast, make_fresh};
 pub use image::Image;
 pub use kept::Kept;
 pub use open::{bytes_needed, create, find};
-pub use parameters::{Compression, Fill, Options, Similarity, TooBig};
+pub use parameters::{Compression, Fill, Mode, Options, Similarity, TooBig};
 pub use slow_alone::SlowAlone;
 pub use state::ICash;
 pub use stored::Stored;

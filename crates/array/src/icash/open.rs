@@ -110,6 +110,7 @@ fn write_superblocks(media: &mut Media, id: [u8; 16], shape: &Shape) -> Result<(
         let superblock = Superblock {
             id,
             is_fast,
+            is_fresh: false,
             session: Session::default(),
             shape,
         };
@@ -311,7 +312,7 @@ impl Recovered {
     }
 
     /// The data blocks that are said to be frozen, each in one place.
-    fn frozen(&self) -> Result<HashSet<DataBlock>, ArrayError> {
+    pub(super) fn frozen(&self) -> Result<HashSet<DataBlock>, ArrayError> {
         let mut all = HashSet::new();
         for place in 0..self.table.frozen_places() {
             let Some(Frozen { data, .. }) = self.table.frozen(place) else {
@@ -391,7 +392,7 @@ impl ICash {
         options: Options,
     ) -> Result<ICash, ArrayError> {
         let mut media = Media::new(fast, slow);
-        let recovered = recover(&mut media)?;
+        let mut recovered = recover(&mut media)?;
         let on_fast = superblock(&mut media, Device::Fast)?;
         let shape = recovered.superblock.shape.clone();
         if on_fast.id != recovered.superblock.id || on_fast.shape != shape {
@@ -415,12 +416,16 @@ impl ICash {
                 format!("the array was opened {epoch} times, which is the most there can be");
             return Err(ArrayError::Damaged(often));
         }
+        if on_fast.is_fresh {
+            recovered.do_without_fast(&mut media);
+        }
         let slow_session = recovered.root.session;
-        let mut element = ICash::assemble(media, recovered, options, epoch, on_fast.session);
+        let mut element = ICash::assemble(media, recovered, options, epoch, &on_fast);
         element.use_places();
         element.confirm_session(slow_session)?;
         element.next_session()?;
         element.finish_batch()?;
+        element.secure_all()?;
         Ok(element)
     }
 
@@ -429,7 +434,7 @@ impl ICash {
         recovered: Recovered,
         options: Options,
         epoch: u32,
-        session: Session,
+        on_fast: &Superblock,
     ) -> ICash {
         let id = recovered.superblock.id;
         let was_closed = recovered.was_closed();
@@ -437,7 +442,8 @@ impl ICash {
         ICash {
             media,
             id,
-            session,
+            session: on_fast.session,
+            is_fresh: on_fast.is_fresh,
             in_use: true,
             was_closed,
             tag: recovered.tag,
@@ -474,6 +480,8 @@ impl ICash {
             continues_request: false,
             counters: Counters::default(),
             statistics: Statistics::default(),
+            exposed: Default::default(),
+            clock: None,
             stopped: None,
             options,
             shape,

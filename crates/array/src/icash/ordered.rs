@@ -20,12 +20,24 @@ use crate::icash::place::BlockEntry;
 use crate::icash::state::ICash;
 use crate::media::Media;
 
-/// The images of the batch in the journal; none if there is no whole one.
-pub(super) fn committed(media: &mut Media, areas: &Areas, tag: u64) -> Vec<Image> {
+/// The batch in the journal.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub images: Vec<Image>,
+    /// When it was taken, in seconds since 1970.
+    pub taken: Option<u32>,
+}
+
+/// The batch in the journal; one of no images if there is no whole one.
+pub(super) fn committed(media: &mut Media, areas: &Areas, tag: u64) -> Batch {
     let mut heads = vec![0; areas.journal_heads as usize * BLOCK_BYTES];
     let read = media.read(Device::Slow, areas.journal * BLOCK_BYTES as u64, &mut heads);
     let parsed = read.ok().and_then(|()| journal::parse(&heads, tag));
-    parsed.unwrap_or_default()
+    let batch = parsed.map(|images| Batch {
+        images,
+        taken: journal::taken(&heads),
+    });
+    batch.unwrap_or_default()
 }
 
 impl ICash {
@@ -74,7 +86,8 @@ impl ICash {
         if images.is_empty() {
             return Ok(());
         }
-        let heads = journal::encode(&images, self.tag);
+        let taken = self.clock.map_or(0, |clock| clock());
+        let heads = journal::encode(&images, self.tag, taken);
         self.is_copying = true;
         self.media.write(Device::Slow, offset, &heads)?;
         self.sync(Device::Slow)?;
@@ -134,7 +147,7 @@ impl ICash {
         }
         // Heads that could not be written, or not synced, are perhaps not durable yet.
         self.sync(Device::Slow)?;
-        let images = committed(&mut self.media, &self.areas, self.tag);
+        let images = committed(&mut self.media, &self.areas, self.tag).images;
         let exists = |image: &&Image| image.block < self.table.len();
         let images: Vec<Image> = images.iter().filter(exists).copied().collect();
         let copied = self.copy_home(&images)?;

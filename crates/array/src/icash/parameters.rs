@@ -80,6 +80,9 @@ pub const SPARE_SLOTS: u32 = 2;
 /// (chosen here).
 pub const SPARE_VIRTUAL_BLOCKS: u32 = 2;
 
+/// Frozen places kept free in write-through, for the references that the next scan chooses (chosen here).
+pub const SPARE_FROZEN: u32 = 2;
+
 /// Segments kept free for the next request: enough for a whole block (chosen here).
 pub const SPARE_SEGMENTS: u32 = BLOCK_SEGMENTS;
 
@@ -96,6 +99,16 @@ pub enum TooBig {
     Fast,
     /// To the log, as the paper's abstract says: no write of the host is a write of the fast medium.
     Log,
+}
+
+/// What a durable state may depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Mode {
+    /// On both media (paper): content and bases of deltas may be durable on the fast one alone.
+    #[default]
+    WriteBack,
+    /// On the slow medium alone: what the fast one holds is a copy, and may be lost at any time.
+    WriteThrough,
 }
 
 /// When a block that only the slow medium has is copied to the fast one. The paper says nothing of it, and that the
@@ -152,6 +165,8 @@ pub struct Options {
     /// Whether a write is answered when its data are in RAM, before they are encoded (paper, section 5.1). A group of
     /// the log waits for what was answered.
     pub answers_early: bool,
+    pub mode: Mode,
+    /// With [`Mode::WriteThrough`] it must be [`TooBig::Log`].
     pub too_big: TooBig,
     pub similarity: Similarity,
     pub compression: Compression,
@@ -184,6 +199,7 @@ impl Options {
             flush_blocks: FLUSH_BLOCKS,
             write_back_batch: WRITE_BACK_BATCH,
             answers_early: false,
+            mode: Mode::default(),
             too_big: TooBig::default(),
             similarity: Similarity::default(),
             compression: Compression::default(),
@@ -239,6 +255,13 @@ impl Options {
                 )));
             }
         }
-        Ok(())
+        match (self.mode, self.too_big) {
+            (Mode::WriteThrough, TooBig::Fast) => Err(ArrayError::Shape(
+                "write-through leaves nothing on the fast medium alone: what is too big for a delta (too_big) must go \
+                 to the log, not to the fast medium"
+                    .into(),
+            )),
+            _ => Ok(()),
+        }
     }
 }

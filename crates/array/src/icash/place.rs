@@ -66,6 +66,8 @@ pub enum BlockPlace {
     Alone(LogPlace),
     /// Whole, in this block of the log.
     Whole(u32),
+    /// Nowhere: it was on a fast medium that was replaced, and nothing else had it.
+    Lost,
 }
 
 impl BlockPlace {
@@ -146,6 +148,9 @@ const HAS_HOME: u8 = 0x80;
 /// The kind of an entry of a frozen place.
 const FROZEN: u8 = 7;
 
+/// That of a block that was lost.
+const LOST: u8 = 8;
+
 impl From<BlockEntry> for RawEntry {
     fn from(entry: BlockEntry) -> Self {
         let none = LogPlace {
@@ -161,6 +166,7 @@ impl From<BlockEntry> for RawEntry {
             BlockPlace::Delta { base, at } => (4, base.0, at),
             BlockPlace::Alone(at) => (5, 0, at),
             BlockPlace::Whole(block) => (6, 0, LogPlace { block, ..none }),
+            BlockPlace::Lost => (LOST, 0, none),
         };
         let kind = kind | if entry.has_home { HAS_HOME } else { 0 };
         let span = u32::from(at.offset) | u32::from(at.bytes) << 12;
@@ -216,6 +222,7 @@ impl RawEntry {
             4 => BlockPlace::Delta { base: data, at },
             5 => BlockPlace::Alone(at),
             6 => BlockPlace::Whole(block),
+            LOST => BlockPlace::Lost,
             _ => return None,
         };
         Some(BlockEntry {
@@ -238,7 +245,7 @@ mod tests {
                 offset,
                 bytes,
             });
-        (0..7, any::<u32>(), at).prop_map(|(kind, number, at)| match kind {
+        (0..8, any::<u32>(), at).prop_map(|(kind, number, at)| match kind {
             0 => BlockPlace::Zero,
             1 => BlockPlace::Home,
             2 => BlockPlace::Slot(DataBlock(number)),
@@ -251,6 +258,7 @@ mod tests {
                 at,
             },
             5 => BlockPlace::Alone(at),
+            6 => BlockPlace::Lost,
             _ => BlockPlace::Whole(number),
         })
     }

@@ -38,6 +38,18 @@ fn form_of(place: &BlockPlace) -> Option<Form> {
 }
 
 impl ICash {
+    /// Reads a block only to look at it: unlike a request of a host it changes nothing, neither what is in RAM nor what
+    /// is on a medium, and counts as no access.
+    ///
+    /// # Errors
+    /// No such address, or its content cannot be read.
+    pub fn look(&mut self, lba: u64, page: &mut Page) -> Result<(), ArrayError> {
+        let block = self.addresses.block(lba)?;
+        let content = self.present(block);
+        *page = content.map_err(|source| self.addresses.unreadable(block, source))?;
+        Ok(())
+    }
+
     pub(super) fn read_block(&mut self, block: u32, page: &mut Page) -> Result<(), ArrayError> {
         self.thawed = None;
         match self.blocks.find(block) {

@@ -54,6 +54,9 @@ impl ICash {
             self.replace_delta()?;
             return Ok(true);
         }
+        if self.lacks_frozen_places() && self.replace_frozen()? {
+            return Ok(true);
+        }
         Ok(false)
     }
 
@@ -84,13 +87,21 @@ impl ICash {
             if !self.freeze(id)? {
                 self.release_reference(id, data)?;
             }
-        } else if self.make_droppable(id)? {
+        } else {
+            self.replace_own_data(id)?;
+        }
+        Ok(true)
+    }
+
+    /// Takes the data block from a virtual block that is no reference, or does what lets it go.
+    pub(super) fn replace_own_data(&mut self, id: Id) -> Result<(), ArrayError> {
+        if self.make_droppable(id)? {
             self.forget_frozen_signature(id);
             self.set_content(id, Content::Stored, 0);
             self.give_up_data(id);
             self.counters.data_replaced += 1;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Replacement 3: the oldest delta of a block that is no reference, with its virtual block. If there is
@@ -180,7 +191,7 @@ impl ICash {
 
     /// Writes blocks home that are deltas from a reference's data block; when none is left, their virtual
     /// blocks end.
-    fn release_reference(&mut self, id: Id, data: DataBlock) -> Result<(), ArrayError> {
+    pub(super) fn release_reference(&mut self, id: Id, data: DataBlock) -> Result<(), ArrayError> {
         if self.based_on(data).next().is_some() {
             let batch = self.oldest_to_write_home(id);
             return self.write_back(&batch);

@@ -3,7 +3,8 @@
 //! The paper says when a scan runs, what it looks at, that the most popular blocks become references, and that who
 //! belongs to whom is reorganized at its end (section 4.2). The rest is chosen here: in the order of popularity, a
 //! block joins that of the references it resembles most from which its delta is shortest, if it is short; else it
-//! becomes a reference if another block that comes later resembles it. At the end an associate goes over to a new
+//! becomes a reference if another block that comes later resembles it. In write-through the new references are frozen
+//! together then, so that writes may be deltas from them. At the end an associate goes over to a new
 //! reference that it resembles more than its own, if its delta is shorter then.
 //!
 //! A scan is done in steps of a few blocks, so that requests need not wait for all of it.
@@ -17,7 +18,7 @@ use crate::error::ArrayError;
 use crate::icash::alike::Alike;
 use crate::icash::blocks::{Content, Form, Id};
 use crate::icash::content::crc_of;
-use crate::icash::parameters::Similarity;
+use crate::icash::parameters::{Mode, Similarity};
 use crate::icash::place::DataBlock;
 use crate::icash::signature::Signature;
 use crate::icash::state::ICash;
@@ -104,6 +105,8 @@ struct Choice {
     independents: std::vec::IntoIter<Candidate>,
     /// How many had their turn.
     rank: usize,
+    /// Whether the new references were frozen, where that is demanded.
+    froze_bases: bool,
     /// The one accessed last first.
     associates: std::vec::IntoIter<Candidate>,
 }
@@ -150,6 +153,10 @@ impl ICash {
                     let chosen = self.choose(choice, &candidate)?;
                     scan.chosen.extend(chosen);
                 }
+                None if !choice.froze_bases => {
+                    choice.froze_bases = true;
+                    self.freeze_bases_on_fast_alone()?;
+                }
                 None => match choice.associates.next() {
                     Some(candidate) => self.relink(choice, &candidate)?,
                     None => return Ok(false),
@@ -185,6 +192,7 @@ impl ICash {
             references,
             independents: independents.into_iter(),
             rank: 0,
+            froze_bases: false,
             associates: associates.into_iter(),
         }
     }
@@ -300,13 +308,15 @@ impl ICash {
         let Some((page, form, bytes)) = self.shortest(id, bases, own) else {
             return Ok(false);
         };
-        if !self.hold_encoded(id, &page, form, &bytes) {
-            return Ok(false);
-        }
         let names_slot =
             self.blocks.get(id).data.is_some() && self.place_of(id).own_data().is_some();
+        let is_recorded = names_slot || self.blocks.get(id).unrecorded > 0;
+        let may_be = !is_recorded || self.may_record_as(form);
+        if !may_be || !self.hold_encoded(id, &page, form, &bytes) {
+            return Ok(false);
+        }
         self.give_up_unused_data(id);
-        if names_slot || self.blocks.get(id).unrecorded > 0 {
+        if is_recorded {
             self.must_record(id);
         }
         self.counters.scan_associates += u64::from(matches!(form, Form::Delta(_)));
@@ -352,6 +362,7 @@ impl ICash {
         let better: Vec<DataBlock> = better.collect();
         if let Some((page, form @ Form::Delta(_), bytes)) = self.shortest(id, &better, Some(old))
             && bytes.len() < present.bytes()
+            && self.may_record_as(form)
             && self.hold_encoded(id, &page, form, &bytes)
         {
             self.must_record(id);
@@ -438,15 +449,20 @@ impl ICash {
         Ok(())
     }
 
-    /// Moves content of an independent from RAM to a data block; none if it cannot be read or none is free.
+    /// Moves content of an independent from RAM to a data block; none if it cannot be read or none is free, or if that
+    /// would have to be recorded and must not be.
     fn move_to_data(&mut self, id: Id) -> Result<Option<DataBlock>, ArrayError> {
+        let names_slot = self.place_of(id).own_data().is_some();
+        let is_recorded = names_slot || self.blocks.get(id).unrecorded > 0;
+        if is_recorded && self.options.mode == Mode::WriteThrough {
+            return Ok(None);
+        }
         let Ok(page) = self.present_of(id) else {
             return Ok(None);
         };
         let Some(data) = self.write_data(&page)? else {
             return Ok(None);
         };
-        let names_slot = self.place_of(id).own_data().is_some();
         self.set_content(id, Content::Stored, 0);
         self.give_up_data(id);
         self.hold_data(id, data);
@@ -454,7 +470,7 @@ impl ICash {
         let (signature, sketch) = self.signatures_of(&page);
         let found = self.blocks.get_mut(id);
         (found.signature, found.sketch) = (Some(signature), sketch);
-        if names_slot || self.blocks.get(id).unrecorded > 0 {
+        if is_recorded {
             self.must_record(id);
         }
         Ok(Some(data))

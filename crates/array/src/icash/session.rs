@@ -40,7 +40,13 @@ impl ICash {
             ..self.session
         })?;
         self.write_checkpoint()?;
-        self.write_session(Session::at(next))
+        let was_fresh = std::mem::take(&mut self.is_fresh);
+        self.write_session(Session::at(next))?;
+        match was_fresh {
+            // No copy may say any more that the slots hold nothing.
+            true => self.write_superblock(1 - self.session.copy(), self.session),
+            false => Ok(()),
+        }
     }
 
     /// Ends a step that was interrupted after the root was written.
@@ -53,18 +59,22 @@ impl ICash {
 
     /// Writes what is known of sessions to the fast medium, over the older of the two copies of its superblock.
     fn write_session(&mut self, session: Session) -> Result<(), ArrayError> {
+        self.write_superblock(session.copy(), session)?;
+        self.session = session;
+        Ok(())
+    }
+
+    fn write_superblock(&mut self, copy: u64, session: Session) -> Result<(), ArrayError> {
         let superblock = Superblock {
             id: self.id,
             is_fast: true,
+            is_fresh: self.is_fresh,
             session,
             shape: self.shape.clone(),
         };
-        let copy = session.copy();
         let offset = copy * BLOCK_BYTES as u64;
         self.media
             .write(Device::Fast, offset, &superblock.encode(copy))?;
-        self.sync(Device::Fast)?;
-        self.session = session;
-        Ok(())
+        self.sync(Device::Fast)
     }
 }

@@ -43,7 +43,7 @@ impl SlowAlone {
                 "this array was made without ordered write-back: its slow medium alone holds no state".into(),
             ));
         }
-        let images = committed(&mut media, &recovered.areas, recovered.tag);
+        let images = committed(&mut media, &recovered.areas, recovered.tag).images;
         let numbered = (0..).zip(&images);
         Ok(SlowAlone {
             media,
@@ -87,6 +87,9 @@ impl SlowAlone {
 
     fn content(&mut self, block: u32) -> Result<Page, ContentError> {
         let entry = self.table.get(block);
+        if entry.place == BlockPlace::Lost {
+            return Err(ContentError::Lost);
+        }
         let image = self.images.get(&block).copied();
         let (offset, expected) = match (image, entry.has_home) {
             (Some((number, crc)), _) => (self.areas.image(number), Some(crc)),

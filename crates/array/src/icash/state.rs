@@ -9,6 +9,8 @@
 //!   others hold at present what the table says.
 //! - A data block that is in use is held by one virtual block, or waits for the group that records that its block
 //!   is elsewhere. It may be on the fast medium, frozen on the slow one, or both.
+//! - In write-through every data block that a durable place names is frozen, and unrecorded content needs no data block
+//!   that is not: `write_through.rs`.
 //! - A virtual block whose data block is the base of others' deltas is a reference and is not replaced while
 //!   it is; one whose content is a delta from another's data block is an associate; all others are
 //!   independent. No associate has a data block, so none can be a reference.
@@ -46,6 +48,8 @@ pub struct ICash {
     pub(super) media: Media,
     pub(super) id: [u8; 16],
     pub(super) session: Session,
+    /// Whether the fast medium is a new one that the slow one does not know durably yet.
+    pub(super) is_fresh: bool,
     /// What the next root says: everybody finds the array in use until it is closed.
     pub(super) in_use: bool,
     pub(super) was_closed: bool,
@@ -101,6 +105,11 @@ pub struct ICash {
     pub(super) continues_request: bool,
     pub(super) counters: Counters,
     pub(super) statistics: Statistics,
+    /// In write-through the data blocks that durable places name although they could be neither frozen nor done without:
+    /// an array that was used in write-back had them where they cannot be read any more.
+    pub(super) exposed: BTreeSet<DataBlock>,
+    /// Who tells the time, in seconds since 1970: batches note when they were taken.
+    pub(super) clock: Option<fn() -> u32>,
     /// Why nothing is changed any more.
     pub(super) stopped: Option<String>,
 }
@@ -108,6 +117,11 @@ pub struct ICash {
 impl ICash {
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
         self.media.observe(observer);
+    }
+
+    /// Lets somebody tell the time, in seconds since 1970.
+    pub fn tell_time(&mut self, clock: fn() -> u32) {
+        self.clock = Some(clock);
     }
 
     pub fn shape(&self) -> &Shape {

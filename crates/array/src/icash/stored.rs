@@ -22,6 +22,8 @@ pub struct Stored {
     pub compressed_bytes: u64,
     /// Whole in the log.
     pub whole: u64,
+    /// Nowhere: lost with a fast medium that was replaced.
+    pub lost: u64,
 }
 
 impl ICash {
@@ -43,6 +45,7 @@ impl ICash {
                     stored.compressed_bytes += u64::from(at.bytes);
                 }
                 BlockPlace::Whole(_) => stored.whole += 1,
+                BlockPlace::Lost => stored.lost += 1,
             }
         }
         Ok(stored)

@@ -56,7 +56,8 @@ impl ICash {
                 || self.is_passed_batch_due()
                 || self.blocks.left() < SPARE_VIRTUAL_BLOCKS
                 || self.pool.free() < SPARE_SLOTS
-                || self.segments.left() < SPARE_SEGMENTS)
+                || self.segments.left() < SPARE_SEGMENTS
+                || self.lacks_frozen_places())
     }
 
     fn is_scan_due(&self) -> bool {

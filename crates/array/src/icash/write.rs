@@ -32,6 +32,7 @@ impl ICash {
             self.media.begin_background();
         }
         let base = self.base_for(block, id, &signature, sketch.as_ref());
+        let base = base.filter(|&base| self.may_record_from(base));
         let new = self.put(page, base)?;
         self.take_new(block, id, new, page, (signature, sketch));
         self.bring_back();

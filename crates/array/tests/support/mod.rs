@@ -8,6 +8,7 @@
 //! | `attended.rs` | an element whose work is done between requests |
 //! | `history.rs` | operations, and how they are drawn |
 //! | `power.rs` | two media whose power is cut
+//! | `without_fast.rs` | what must be there when the fast medium is lost
 
 #![allow(dead_code, unused_imports, reason = "each test uses a part")]
 
@@ -18,6 +19,7 @@ pub mod history;
 pub mod pages;
 pub mod power;
 pub mod setup;
+pub mod without_fast;
 
 pub use attended::{Attendance, Attended, Steps};
 pub use draw::Draw;
@@ -25,3 +27,4 @@ pub use history::{Op, operations};
 pub use pages::{Value, page};
 pub use power::{Power, Trouble};
 pub use setup::Setup;
+pub use without_fast::WithoutFast;

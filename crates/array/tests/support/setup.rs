@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use flashlore_array::error::ArrayError;
 use flashlore_array::icash::{
-    Compression, Fill, ICash, Kept, Machine, Options, Shape, Similarity, TooBig, bytes_needed,
-    create, lba,
+    Compression, Fill, ICash, Kept, Machine, Mode, Options, Shape, Similarity, TooBig,
+    bytes_needed, create, lba,
 };
 use flashlore_medium::{Medium, MemoryMedium};
 
@@ -85,6 +85,9 @@ impl Setup {
             if draw.chance(30) {
                 options.similarity = Similarity::Nothing;
             }
+        }
+        if options.scan_every % 7 < 2 {
+            (options.mode, options.too_big) = (Mode::WriteThrough, TooBig::Log);
         }
         let segment_blocks = draw.between(3, 12) as u32;
         let journal_blocks = if draw.chance(25) {

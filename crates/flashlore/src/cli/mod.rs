@@ -18,10 +18,11 @@ pub use trace::{
     CharacterizeArgs, ConvertArgs, FitArgs, InfoArgs, ProfilesArgs, Rating, SynthArgs, TraceCommand,
 };
 pub use volume::{
-    ArrayArgs, BenchArgs, BenchPattern, CheckArgs, CloneArgs, CreateArgs, DiffArgs, DumpArgs,
-    DumpPart, ExportArgs, FilterArgs, ImportArgs, InfoVolumeArgs, LogArgs, MarkArgs, MountArgs,
-    OnPressure, PurgeArgs, ReadArgs, RecordArgs, RecoverArgs, ResizeArgs, ScrubArgs, ServeArgs,
-    ServingArgs, SnapshotCommand, SnapshotListArgs, TuneArgs, VolumeArgs, VolumeSystem,
+    ArrayArgs, ArrayCommand, ArrayMode, BenchArgs, BenchPattern, CheckArgs, CloneArgs, CreateArgs,
+    DiffArgs, DumpArgs, DumpPart, ExportArgs, FilterArgs, ImportArgs, InfoVolumeArgs, LogArgs,
+    MarkArgs, MountArgs, OnPressure, PurgeArgs, ReadArgs, RebuildArgs, RecordArgs, RecoverArgs,
+    ReplaceFastArgs, ResizeArgs, ScrubArgs, ServeArgs, ServingArgs, SnapshotCommand,
+    SnapshotListArgs, TuneArgs, VolumeArgs, VolumeSystem,
 };
 
 /// A content-aware flash translation layer: replays block traces in simulated time on a plain SSD
@@ -84,6 +85,9 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     /// Make a persistent volume, or an array of an SSD and a disk
     Create(CreateArgs),
+    /// Give an array other media
+    #[command(subcommand)]
+    Array(ArrayCommand),
     /// Fill a machine of an array as a clone of another one
     Clone(CloneArgs),
     /// Show or change how an array works, also while it is served

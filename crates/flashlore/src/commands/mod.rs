@@ -35,6 +35,7 @@ pub fn run(command: Command, python: &dyn Python) -> Result<(), CliError> {
         Command::Sweep(args) => page::sweep(&args, python),
         Command::Reproduce(args) => reproduce::reproduce(&args, python),
         Command::Create(args) => volume::create(&args),
+        Command::Array(command) => volume::array(&command),
         Command::Clone(args) => volume::clone(&args),
         Command::Tune(args) => volume::tune(&args),
         Command::Resize(args) => volume::resize(&args),

@@ -56,6 +56,8 @@ pub struct CreateArray {
     pub delta_ram: Option<u64>,
     /// Blocks go home in order, so that the slow medium alone holds a state.
     pub ordered: bool,
+    /// What a durable state may depend on. In write-through the host's writes never reach the fast medium either.
+    pub mode: icash::Mode,
     /// The host's writes never reach the fast medium.
     pub strict: bool,
     pub overwrite: bool,
@@ -124,7 +126,8 @@ impl CreateArray {
         let mut options = Options::new(virtual_blocks(data_blocks, segments, all), segments);
         options.write_back_batch = icash::parameters::write_back_batch(slots);
         options.sequential_cutoff = icash::parameters::SEQUENTIAL_CUTOFF;
-        if self.strict {
+        options.mode = self.mode;
+        if self.strict || self.mode == icash::Mode::WriteThrough {
             options.too_big = TooBig::Log;
         }
         let journal_blocks = match self.ordered {
@@ -169,23 +172,33 @@ fn virtual_blocks(data_blocks: u64, segments: u32, all: u64) -> u32 {
 
 /// A medium on its way to be a part of an array. Unless it is kept it goes again: the file that was made for this, or
 /// the superblock on what was there.
-struct Making {
-    medium: Arc<FileMedium>,
+pub(super) struct Making {
+    pub medium: Arc<FileMedium>,
     is_new: bool,
     /// Whether anything may have been written to it.
-    written: bool,
-    kept: bool,
+    pub written: bool,
+    pub kept: bool,
 }
 
 impl Making {
     /// Makes the file, or opens what is there, if it can be used.
-    fn begin(path: &Path, bytes: u64, overwrite: bool) -> Result<Self, ServeError> {
+    pub fn begin(path: &Path, bytes: u64, overwrite: bool) -> Result<Self, ServeError> {
+        Making::begin_unless(path, bytes, overwrite, |_| false)
+    }
+
+    /// The same, where a medium that holds a part of an array is taken all the same if `is_ours`.
+    pub fn begin_unless(
+        path: &Path,
+        bytes: u64,
+        overwrite: bool,
+        is_ours: impl Fn(&icash::Superblock) -> bool,
+    ) -> Result<Self, ServeError> {
         let is_new = !path.exists();
         let medium = match is_new {
             true => FileMedium::create(path, bytes, Mode::Buffered)?,
             false => FileMedium::open(path, Mode::Buffered)?,
         };
-        if !is_new {
+        if !is_new && !find(&medium).is_some_and(|found| is_ours(&found)) {
             demand_usable(&medium, path, bytes, overwrite)?;
         }
         Ok(Making {
@@ -210,6 +223,11 @@ impl Drop for Making {
             let _ = self.medium.sync();
         }
     }
+}
+
+/// The path of a medium as it is noted: it is found from any directory.
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, ServeError> {
+    std::path::absolute(path).map_err(ServeError::file("find", path))
 }
 
 /// Refuses a medium that was there before and is too small, or holds something.
@@ -265,7 +283,7 @@ impl Home {
         let is_new = !self.directory().exists();
         fs::create_dir_all(self.directory())
             .map_err(ServeError::file("create", self.directory()))?;
-        let created = self.create_media(asked, &made);
+        let created = self.create_described(asked, &made);
         if created.is_err() && is_new {
             // Best effort, and only if it is empty.
             let _ = fs::remove_dir(self.directory());
@@ -273,29 +291,53 @@ impl Home {
         created.map(|()| made)
     }
 
-    fn create_media(&self, asked: &CreateArray, made: &Made) -> Result<(), ServeError> {
-        let absolute =
-            |path: &PathBuf| std::path::absolute(path).map_err(ServeError::file("find", path));
-        let (fast_path, slow_path) = (absolute(&asked.fast)?, absolute(&asked.slow)?);
+    fn create_described(&self, asked: &CreateArray, made: &Made) -> Result<(), ServeError> {
+        let mut media = asked.make_media(made)?;
+        let paths = media.paths();
+        let description = Description::new(asked.identity, paths.0, paths.1, &made.options);
+        description.store(&self.description())?;
+        media.keep();
+        Ok(())
+    }
+}
+
+/// Both media of a new array, which go again unless they are kept.
+pub(super) struct MakingBoth {
+    pub fast: Making,
+    pub slow: Making,
+}
+
+impl MakingBoth {
+    pub fn paths(&self) -> (PathBuf, PathBuf) {
+        let path = |making: &Making| making.medium.path().to_owned();
+        (path(&self.fast), path(&self.slow))
+    }
+
+    pub fn keep(&mut self) {
+        (self.fast.kept, self.slow.kept) = (true, true);
+    }
+}
+
+impl CreateArray {
+    /// Makes a new array on its media; nothing names it yet.
+    pub(super) fn make_media(&self, made: &Made) -> Result<MakingBoth, ServeError> {
+        let (fast_path, slow_path) = (absolute(&self.fast)?, absolute(&self.slow)?);
         if fast_path == slow_path {
             return Err(ServeError::Usage(format!(
                 "{} cannot be the fast medium and the slow one",
                 fast_path.display()
             )));
         }
-        let mut fast = Making::begin(&fast_path, made.bytes.0, asked.overwrite)?;
-        let mut slow = Making::begin(&slow_path, made.bytes.1, asked.overwrite)?;
+        let mut fast = Making::begin(&fast_path, made.bytes.0, self.overwrite)?;
+        let mut slow = Making::begin(&slow_path, made.bytes.1, self.overwrite)?;
         (fast.written, slow.written) = (true, true);
         // All but the homes: an array that cannot write its log or its table cannot go on.
         let homes = made.shape.blocks() * PAGE;
         fast.medium.take_room(made.bytes.0)?;
         slow.medium.take_room(made.bytes.1 - homes)?;
         let media = (Arc::clone(&fast.medium), Arc::clone(&slow.medium));
-        icash::create(media.0, media.1, asked.identity, &made.shape)?;
-        let description = Description::new(asked.identity, fast_path, slow_path, &made.options);
-        description.store(&self.description())?;
-        (fast.kept, slow.kept) = (true, true);
-        Ok(())
+        icash::create(media.0, media.1, self.identity, &made.shape)?;
+        Ok(MakingBoth { fast, slow })
     }
 }
 
@@ -312,6 +354,7 @@ mod tests {
             fast_size: None,
             delta_ram: None,
             ordered: false,
+            mode: icash::Mode::WriteBack,
             strict: false,
             overwrite: false,
             identity: [1; 16],

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use flashlore_array::icash::parameters::SEQUENTIAL_CUTOFF;
-use flashlore_array::icash::{Compression, Fill, Options, Similarity, TooBig};
+use flashlore_array::icash::{Compression, Fill, Mode, Options, Similarity, TooBig};
 use flashlore_delta::Codec;
 use flashlore_units::{Bytes, Size};
 use serde::{Deserialize, Serialize};
@@ -83,6 +83,9 @@ struct StoredText {
     /// What a user notices of it is decided when the array is served.
     #[serde(default)]
     answers_early: bool,
+    /// Arrays that were made before there was a choice are in write-back.
+    #[serde(default, with = "ModeText")]
+    mode: Mode,
     #[serde(with = "TooBigText")]
     too_big: TooBig,
     #[serde(with = "SimilarityText")]
@@ -143,6 +146,13 @@ mod fill_text {
             Either::Named(fill) => fill,
         })
     }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Mode", rename_all = "kebab-case")]
+enum ModeText {
+    WriteBack,
+    WriteThrough,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -207,6 +217,14 @@ impl Description {
         Description {
             options,
             running,
+            ..self.clone()
+        }
+    }
+
+    /// The same array with another fast medium.
+    pub fn with_fast(&self, fast: PathBuf) -> Self {
+        Description {
+            fast,
             ..self.clone()
         }
     }
@@ -295,6 +313,7 @@ mod tests {
     fn description() -> Description {
         let options = Options {
             scan_every: 7,
+            mode: Mode::WriteThrough,
             too_big: TooBig::Log,
             similarity: Similarity::SuperFeatures,
             compression: Compression::IfShorter,
@@ -316,11 +335,16 @@ mod tests {
         let found = Description::load(&Home::new(directory.path())).unwrap();
         assert_eq!(found, stored);
         assert_eq!(found.options().too_big, TooBig::Log);
+        assert_eq!(found.options().mode, Mode::WriteThrough);
         assert_eq!(
             (found.options().virtual_blocks, found.options().segments),
             (500, 900)
         );
         assert!(found.is_of(*b"identity of one.") && !found.is_of(*b"identity of two."));
+        let other = stored.with_fast("/d".into());
+        other.replace(&Home::new(directory.path())).unwrap();
+        let found = Description::load(&Home::new(directory.path())).unwrap();
+        assert_eq!((&found, found.slow.as_path()), (&other, Path::new("/b c")));
         let refused = stored.store(&path).unwrap_err().to_string();
         assert!(refused.contains("array.json: File exists"), "{refused}");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);

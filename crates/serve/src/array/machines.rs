@@ -4,6 +4,10 @@
 //! under way. A request of several pages takes the lock for each of them, a flush for as long as it takes. Whoever
 //! leaves work behind calls for it ([`super::background`]).
 //!
+//! In write-through a change is acknowledged when it is durable: a request pays for that once, at its end, however many
+//! pages it has, and so do writes of zeros and trims. The element's own promise is that whatever is durable needs no fast
+//! medium then.
+//!
 //! Each page holds what one request left: a part of a page is read, changed and written under one hold of the lock.
 
 use std::ops::Range;
@@ -11,7 +15,7 @@ use std::sync::Arc;
 
 use flashlore_array::ArrayError;
 use flashlore_array::icash::ahead::Reach;
-use flashlore_array::icash::{ICash, Kept, SlowAlone};
+use flashlore_array::icash::{self, ICash, Kept, SlowAlone};
 use flashlore_delta::{PAGE_BYTES, Page};
 use flashlore_volume::Lpn;
 use flashlore_volume::disk::device::{COMPRESSED, DELTA, HOLE, UNIQUE};
@@ -31,6 +35,8 @@ pub struct Machines {
     /// Who is called when work is due.
     calls: Arc<Calls>,
     running: Mutex<Running>,
+    /// Whether a change is acknowledged only when it is durable.
+    writes_through: bool,
     /// Number and blocks of each.
     all: Vec<(u8, u32)>,
 }
@@ -62,8 +68,10 @@ impl Machines {
     fn new(open: Open) -> Result<Arc<Self>, DiskError> {
         let store = Store::new(open)?;
         let all = store.machines().iter().map(|m| (m.number, m.blocks));
+        let mode = store.element().map(|element| element.options().mode);
         Ok(Arc::new(Machines {
             all: all.collect(),
+            writes_through: mode == Some(icash::Mode::WriteThrough),
             store: Locked::new(store),
             calls: Arc::default(),
             running: Mutex::default(),
@@ -85,6 +93,27 @@ impl Machines {
             position,
             blocks: self.all[position].1,
         }
+    }
+
+    /// Reads bytes of a machine, by its position, only to look at them: no copy comes to the fast medium, and nothing is
+    /// any newer in RAM than it was.
+    ///
+    /// # Errors
+    /// Out of range, or a block that cannot be read.
+    pub fn look_at(
+        &self,
+        position: usize,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<(), DiskError> {
+        let size = u64::from(self.all[position].1) * PAGE_BYTES as u64;
+        check_range(size, offset, buffer.len() as u64)?;
+        read_by_pages(offset, buffer, |pages, bytes| {
+            let (bytes, _) = bytes.as_chunks_mut::<PAGE_BYTES>();
+            Lpn::each(pages)
+                .zip(bytes)
+                .try_for_each(|(lpn, page)| self.look(|store| store.look(position, lpn.0, page)))
+        })
     }
 
     /// Does something with the array while nobody else does.
@@ -219,9 +248,17 @@ impl MachineDisk {
             .with(|store| store.change(request, self.position, lpn.0, page))
     }
 
+    /// Whoever changed something is told that it was done: in write-through only when it is durable.
+    fn acknowledged(&self) -> Result<(), DiskError> {
+        match self.machines.writes_through {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
     fn flags(&self, about: About, pages: Range<Lpn>) -> Result<Vec<u32>, DiskError> {
         let of = |kept| match (about, kept) {
-            (About::Stored, Kept::Nothing) => 0,
+            (About::Stored, Kept::Nothing | Kept::Lost) => 0,
             (About::Stored, Kept::Whole) => UNIQUE,
             (About::Stored, Kept::Delta) => UNIQUE | DELTA,
             (About::Stored, Kept::Compressed) => UNIQUE | COMPRESSED,
@@ -264,7 +301,8 @@ impl BlockDevice for MachineDisk {
             Lpn::each(pages)
                 .zip(bytes)
                 .try_for_each(|(lpn, page)| self.change(&request, lpn, Some(page)))
-        })
+        })?;
+        self.acknowledged()
     }
 
     fn write_zeroes(&self, offset: u64, length: u64, allocate: bool) -> Result<(), DiskError> {
@@ -278,7 +316,7 @@ impl BlockDevice for MachineDisk {
         for lpn in Lpn::each(pages.whole) {
             self.change(&request, lpn, zeros)?;
         }
-        Ok(())
+        self.acknowledged()
     }
 
     fn trim(&self, offset: u64, length: u64) -> Result<(), DiskError> {
@@ -287,7 +325,7 @@ impl BlockDevice for MachineDisk {
         for lpn in Lpn::each(Pages::of(offset, length).whole) {
             self.change(&request, lpn, None)?;
         }
-        Ok(())
+        self.acknowledged()
     }
 
     /// Makes all machines durable.

@@ -7,6 +7,8 @@
 //! | `store` | the array, or its slow medium alone, page by page |
 //! | [`machines`] | the virtual machines as block devices for many threads |
 //! | `background` | the thread that does what follows requests |
+//! | [`rebuild`] | an array on new media, of another size or number of machines |
+//! | [`replace`] | a fast medium that was lost, replaced by a new one |
 //! | [`service`] | an open array and what can be asked of it |
 //! | [`tune`] | what of an array can be changed while it is open |
 //! | [`check`](mod@check) | whether an array holds that nobody has open |
@@ -17,6 +19,8 @@ pub mod check;
 pub mod create;
 pub mod description;
 pub mod machines;
+pub mod rebuild;
+pub mod replace;
 pub mod service;
 pub mod tune;
 

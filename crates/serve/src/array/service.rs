@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use flashlore_array::ArrayError;
 use flashlore_array::element::Traffic;
@@ -30,7 +31,9 @@ use crate::metrics::{self, text};
 use crate::request::{
     Answer, ArrayInfo, ElementInfo, MachineInfo, Request, TrafficInfo, Unreadable,
 };
-use crate::served::{Live, Served, Space, read_bytes, unclosed_array_told};
+use crate::served::{
+    Live, Served, Space, bytes_answered, refuse_more_than_at_once, unclosed_array_told,
+};
 use crate::troubles::watched;
 
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -66,7 +69,11 @@ pub(super) fn media(
     let fast = part(&description, &description.fast, mode, access).map_err(|error| {
         match icash::find(&slow).is_some_and(|found| found.shape.journal_blocks > 0) {
             true => ServeError::Refused(format!(
-                "{error}; an older state can be read from the slow medium: serve, mount or export it with --slow-alone"
+                "{error}; an older state can be read from the slow medium: serve, mount or export it with --slow-alone, \
+                 or give the array a new fast medium: flashlore array replace-fast"
+            )),
+            false if error.is_missing() => ServeError::Refused(format!(
+                "{error}; if the fast medium is lost, the array gets a new one: flashlore array replace-fast"
             )),
             false => error,
         }
@@ -81,7 +88,7 @@ pub(super) fn media(
 }
 
 /// A medium of an array, locked.
-fn part(
+pub(super) fn part(
     description: &Description,
     path: &Path,
     mode: Mode,
@@ -115,10 +122,18 @@ pub(super) fn element(
         Access::Look => (looked_at(fast), looked_at(slow)),
     };
     let opened = ICash::open(media.0, media.1, description.options().clone());
-    opened.map_err(|error| match error {
+    let mut element = opened.map_err(|error| match error {
         ArrayError::Stale { fast, slow } => stale(description, fast, slow),
-        other => other.into(),
-    })
+        other => ServeError::from(other),
+    })?;
+    element.tell_time(seconds);
+    Ok(element)
+}
+
+/// The wall clock, in seconds since 1970; 0 where that is no number of 32 bits.
+fn seconds() -> u32 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| u32::try_from(since.as_secs()).unwrap_or(0))
 }
 
 /// One of the media is an older copy of itself.
@@ -247,7 +262,11 @@ impl ArrayService {
             return Err(ServeError::Usage(NO_PAST.to_owned()));
         }
         let position = self.disk_of(machine)?;
-        read_bytes(&self.machines.disk(position), offset, length)
+        refuse_more_than_at_once(length)?;
+        let mut bytes = vec![0; length as usize];
+        // Whoever copies an array does not use it: what clients want stays on the fast medium.
+        self.machines.look_at(position, offset, &mut bytes)?;
+        Ok(bytes_answered(&bytes))
     }
 
     /// Changes how the array works, now and when it is opened again.

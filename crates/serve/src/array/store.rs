@@ -189,6 +189,16 @@ impl Store {
         .map_err(failed)
     }
 
+    /// Reads a page only to look at it: nothing changes.
+    pub fn look(&mut self, machine: usize, page: u32, bytes: &mut Page) -> Result<(), DiskError> {
+        let lba = self.lba(machine, page);
+        match &mut self.open {
+            Open::Whole(element) => element.look(lba, bytes),
+            Open::SlowAlone(alone) => alone.read(lba, bytes),
+        }
+        .map_err(failed)
+    }
+
     /// Writes a page, or gives it up where nothing is to be written, as a part of a request.
     pub fn change(
         &mut self,

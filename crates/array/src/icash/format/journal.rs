@@ -7,6 +7,7 @@ use crate::icash::format::bytes::{get_u32, get_u64, is_sealed, put, seal};
 use crate::icash::parameters::BLOCK_BYTES;
 
 const MAGIC: &[u8; 4] = b"FLAJ";
+const TAKEN_AT: usize = 28;
 const IMAGES_AT: usize = 32;
 const IMAGE_BYTES: usize = 8;
 
@@ -27,7 +28,8 @@ pub struct Image {
 }
 
 /// The bytes of the heads of a batch, whole blocks.
-pub fn encode(images: &[Image], tag: u64) -> Vec<u8> {
+/// `taken` says when the batch was taken, in seconds since 1970; 0 if nobody knows.
+pub fn encode(images: &[Image], tag: u64, taken: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     let names = names_of(images);
     let parts = images.len().div_ceil(IMAGES).max(1);
@@ -37,6 +39,7 @@ pub fn encode(images: &[Image], tag: u64) -> Vec<u8> {
         put(&mut head, 8, &tag.to_le_bytes());
         put(&mut head, 16, &names.to_le_bytes());
         put(&mut head, 24, &(images.len() as u32).to_le_bytes());
+        put(&mut head, TAKEN_AT, &taken.to_le_bytes());
         for (index, image) in part_images.iter().enumerate() {
             let at = IMAGES_AT + IMAGE_BYTES * index;
             put(&mut head, at, &image.block.to_le_bytes());
@@ -46,6 +49,11 @@ pub fn encode(images: &[Image], tag: u64) -> Vec<u8> {
         bytes.extend(head);
     }
     bytes
+}
+
+/// When the batch whose heads these bytes are was taken, in seconds since 1970, if somebody knew.
+pub fn taken(bytes: &[u8]) -> Option<u32> {
+    Some(get_u32(bytes, TAKEN_AT)).filter(|&taken| taken > 0)
 }
 
 /// A checksum of all images, which every head of a batch has.
@@ -91,7 +99,8 @@ mod tests {
         #[test]
         fn a_batch_comes_back(numbers in prop::collection::vec(any::<(u32, u32)>(), 0..1200), lost: prop::sample::Index) {
             let images: Vec<Image> = numbers.iter().map(|&(block, crc)| Image { block, crc }).collect();
-            let mut bytes = encode(&images, 7);
+            let mut bytes = encode(&images, 7, 99);
+            prop_assert_eq!(taken(&bytes), Some(99));
             prop_assert_eq!(bytes.len() as u64, heads_of(images.len() as u32).max(1) * BLOCK_BYTES as u64);
             prop_assert_eq!(parse(&bytes, 7), Some(images));
             prop_assert_eq!(parse(&bytes, 8), None);

@@ -7,9 +7,13 @@ use crate::icash::format::bytes::{get_u32, is_sealed, put, seal};
 use crate::icash::parameters::{BLOCK_BYTES, LEAST_JOURNAL, LEAST_SLOTS};
 
 const MAGIC: &[u8; 4] = b"FLIC";
-/// Version 1 knew no sessions: its numbers are 0, as in a new array. Those before 3 had no frozen places.
-const VERSIONS: std::ops::RangeInclusive<u32> = 1..=3;
+/// Version 1 knew no sessions: its numbers are 0, as in a new array. Those before 3 had no frozen places, and no array of
+/// one before 4 had its fast medium replaced.
+const VERSIONS: std::ops::RangeInclusive<u32> = 1..=4;
 const FIRST_WITH_FROZEN: u32 = 3;
+/// Flags at byte 12.
+const FAST: u32 = 1;
+const FRESH: u32 = 2;
 const SESSION_AT: usize = 52;
 const FROZEN_AT: usize = 60;
 const MACHINES_AT: usize = 64;
@@ -110,6 +114,9 @@ pub struct Superblock {
     /// Identity of the array; both media have the same.
     pub id: [u8; 16],
     pub is_fast: bool,
+    /// Of a fast medium that takes the place of one that was lost, until the array was opened with it: nothing is in its
+    /// slots.
+    pub is_fresh: bool,
     /// Of the fast medium; the root on the slow one has its own.
     pub session: Session,
     pub shape: Shape,
@@ -121,7 +128,9 @@ impl Superblock {
         let shape = &self.shape;
         let mut bytes = vec![0; BLOCK_BYTES];
         put(&mut bytes, 8, &VERSIONS.end().to_le_bytes());
-        put(&mut bytes, 12, &u32::from(self.is_fast).to_le_bytes());
+        let flag = |is: bool, flag: u32| if is { flag } else { 0 };
+        let flags = flag(self.is_fast, FAST) | flag(self.is_fresh, FRESH);
+        put(&mut bytes, 12, &flags.to_le_bytes());
         put(&mut bytes, 16, &self.id);
         let numbers = [
             shape.slots,
@@ -199,7 +208,8 @@ impl Superblock {
         shape.validate().map_err(|error| error.to_string())?;
         Ok(Superblock {
             id: std::array::from_fn(|n| bytes[16 + n]),
-            is_fast: get_u32(bytes, 12) == 1,
+            is_fast: get_u32(bytes, 12) & FAST != 0,
+            is_fresh: get_u32(bytes, 12) & FRESH != 0,
             session,
             shape,
         })

@@ -8,6 +8,7 @@
 //! | `scans.rs` | which blocks become references and which their associates |
 //! | `counterparts.rs` | blocks with the same address in another machine |
 //! | `replacements.rs` | what is replaced first |
+//! | `looks.rs` | who only looks changes nothing |
 //! | `evictions.rs` | references leave the fast medium, are read where they are frozen, and come back |
 //! | `work.rs` | what follows requests, in steps |
 //! | `runs.rs` | packing in sequence, unpacking, trims |
@@ -16,6 +17,7 @@ mod accesses;
 mod answers;
 mod counterparts;
 mod evictions;
+mod looks;
 mod ram;
 mod replacements;
 mod runs;

@@ -44,7 +44,9 @@ pub enum OnPressure {
                         flashlore create disk --size 100GiB --system ca-ssd --capacity 40GiB\n  \
                         flashlore create disk --size 10GiB --min-window 1h --on-pressure enospc\n  \
                         flashlore create array --system i-cash --fast ssd.img --slow /dev/sdb --size 100GiB\n  \
-                        flashlore create vms --system i-cash --fast ssd.img --slow disk.img --size 8GiB --machines 5")]
+                        flashlore create vms --system i-cash --fast ssd.img --slow disk.img --size 8GiB --machines 5\n  \
+                        flashlore create safe --system i-cash --fast ssd.img --slow disk.img --size 8GiB \
+                        --mode write-through")]
 pub struct CreateArgs {
     /// The directory of the new volume; it must not hold one
     #[arg(value_name = "DIR")]
@@ -70,6 +72,15 @@ pub struct CreateArgs {
     pub array: ArrayArgs,
 }
 
+/// What the durable content of an array may depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ArrayMode {
+    /// On both media; a flush makes all durable (default)
+    WriteBack,
+    /// On the slow medium alone, and no change is acknowledged before it is durable there
+    WriteThrough,
+}
+
 /// Flags of an array.
 #[derive(Args)]
 #[command(next_help_heading = "Arrays (--system i-cash)")]
@@ -92,6 +103,9 @@ pub struct ArrayArgs {
     /// Write blocks home in order, so that the slow medium alone holds a consistent older state
     #[arg(long)]
     pub ordered: bool,
+    /// What may be durable on the fast medium alone
+    #[arg(long, value_enum)]
+    pub mode: Option<ArrayMode>,
     /// Let no write of a client reach the fast medium: what has no short delta goes to the log
     #[arg(long)]
     pub strict: bool,

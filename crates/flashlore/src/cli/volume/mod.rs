@@ -2,6 +2,7 @@
 //!
 //! | module | commands |
 //! |---|---|
+//! | [`array`] | `array` |
 //! | [`mod@bench`] | `bench` |
 //! | [`create`] | `create`, `clone`, `mount` |
 //! | [`mod@serve`] | `serve`, `record` |
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+mod array;
 mod bench;
 mod create;
 mod history;
@@ -22,8 +24,11 @@ mod resize;
 mod serve;
 mod tune;
 
+pub use array::{ArrayCommand, RebuildArgs, ReplaceFastArgs};
 pub use bench::{BenchArgs, BenchPattern};
-pub use create::{ArrayArgs, CloneArgs, CreateArgs, MountArgs, OnPressure, VolumeSystem};
+pub use create::{
+    ArrayArgs, ArrayMode, CloneArgs, CreateArgs, MountArgs, OnPressure, VolumeSystem,
+};
 pub use history::{
     DiffArgs, LogArgs, MarkArgs, PurgeArgs, ReadArgs, RecoverArgs, SnapshotCommand,
     SnapshotListArgs,

@@ -155,6 +155,7 @@ fn make(args: &BenchArgs) -> Result<(Home, TempDir), CliError> {
             fast_size: None,
             delta_ram: None,
             ordered: false,
+            mode: None,
             strict: false,
             overwrite: false,
         },

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use flashlore_array::icash::Mode;
 use flashlore_serve::Home;
 use flashlore_serve::array::CreateArray;
 use flashlore_volume::options::default_capacity;
 use flashlore_volume::{CreateOptions, Encoding, HistoryIdentity, Policy};
 
 use super::{clocks, human};
-use crate::cli::{ArrayArgs, CreateArgs, OnPressure, VolumeSystem};
+use crate::cli::{ArrayArgs, ArrayMode, CreateArgs, OnPressure, VolumeSystem};
 use crate::error::CliError;
 use crate::output::tell;
 
@@ -32,7 +33,7 @@ pub(super) enum Asked {
     Array(CreateArray),
 }
 
-fn random<const N: usize>() -> Result<[u8; N], CliError> {
+pub(super) fn random<const N: usize>() -> Result<[u8; N], CliError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
         .map_err(|e| CliError::Usage(format!("the system gives no random bytes: {e}")))?;
@@ -48,9 +49,10 @@ pub(super) fn asked(args: &CreateArgs) -> Result<Asked, CliError> {
     let paths = given.fast.is_some() || given.slow.is_some();
     let numbers =
         given.machines.is_some() || given.fast_size.is_some() || given.delta_ram.is_some();
-    if paths || numbers || given.ordered || given.strict || given.overwrite {
+    let ways = given.ordered || given.mode.is_some() || given.strict || given.overwrite;
+    if paths || numbers || ways {
         return Err(CliError::Usage(
-            "--fast, --slow, --machines, --fast-size, --delta-ram, --ordered, --strict and --overwrite are for \
+            "--fast, --slow, --machines, --fast-size, --delta-ram, --ordered, --mode, --strict and --overwrite are for \
              --system i-cash"
                 .to_owned(),
         ));
@@ -72,6 +74,7 @@ fn array(args: &CreateArgs) -> Result<CreateArray, CliError> {
         fast_size,
         delta_ram,
         ordered,
+        mode,
         strict,
         overwrite,
     } = &args.array;
@@ -88,6 +91,10 @@ fn array(args: &CreateArgs) -> Result<CreateArray, CliError> {
         fast_size: fast_size.map(|size| size.0),
         delta_ram: delta_ram.map(|size| size.0),
         ordered: *ordered,
+        mode: match mode {
+            Some(ArrayMode::WriteThrough) => Mode::WriteThrough,
+            Some(ArrayMode::WriteBack) | None => Mode::WriteBack,
+        },
         strict: *strict,
         overwrite: *overwrite,
         identity: random()?,

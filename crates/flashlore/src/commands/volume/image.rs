@@ -15,6 +15,7 @@ use flashlore_serve::control::{Reach, Remote};
 use flashlore_serve::past::lacking;
 use flashlore_serve::request::MOST_READ;
 use flashlore_serve::{Answer, Request, Served};
+use flashlore_volume::disk::{BlockDevice, DiskError};
 
 use super::history::tell_missing;
 use super::{
@@ -26,6 +27,9 @@ use crate::output::tell;
 use crate::progress::Progress;
 
 const PAGE: usize = 4096;
+/// Bytes of an image that go into an array at once. In write-through it makes each request durable: an image that went in
+/// page by page would wait for the disk at each of them.
+const PIECE: usize = 256 * PAGE;
 /// Pages between two flushes while an image is copied in.
 const FLUSH_EVERY: u64 = 1 << 16;
 
@@ -113,17 +117,23 @@ fn copy_in(
         )));
     }
     let progress = Progress::phase("importing");
+    let mut piece = match service.volume() {
+        Some(_) => vec![0; PAGE],
+        None => vec![0; PIECE],
+    };
     while *end < room {
-        let mut page = [0; PAGE];
-        let filled = fill(image, &mut page).map_err(CliError::file("read", path))?;
-        // What is behind the end of the image is no part of it.
-        let done = match filled {
-            0 => break,
-            PAGE if page == [0; PAGE] => device.trim(*end, PAGE as u64),
-            _ => device.write(*end, &page[..filled]),
-        };
-        done.map_err(&failed)?;
-        *end += filled as u64;
+        let most = (room - *end).min(piece.len() as u64) as usize;
+        let filled = fill(image, &mut piece[..most]).map_err(CliError::file("read", path))?;
+        if filled == 0 {
+            break;
+        }
+        for run in piece[..filled]
+            .chunks(PAGE)
+            .collect::<Vec<_>>()
+            .chunk_by(|a, b| is_hole(a) == is_hole(b))
+        {
+            copy_run(&*device, run, end).map_err(&failed)?;
+        }
         if end.is_multiple_of(FLUSH_EVERY * PAGE as u64) {
             device.flush().map_err(&failed)?;
         }
@@ -136,6 +146,29 @@ fn copy_in(
     }
     let stored = service.space(disk).map_err(&failed)?.stored;
     Ok(Copied { room, stored })
+}
+
+/// Whether a page of an image is trimmed rather than written. What is behind the end of the image is no part of it.
+fn is_hole(page: &[u8]) -> bool {
+    page == [0; PAGE]
+}
+
+/// Copies pages that all are holes, or all are none, to where the last ones ended. What can be copied of them is, and
+/// counted, also if not all can.
+fn copy_run(device: &dyn BlockDevice, run: &[&[u8]], end: &mut u64) -> Result<(), DiskError> {
+    let copy = |at: u64, pages: &[&[u8]]| match is_hole(pages[0]) {
+        true => device.trim(at, (pages.len() * PAGE) as u64),
+        false => device.write(at, &pages.concat()),
+    };
+    if copy(*end, run).is_ok() {
+        *end += run.iter().map(|page| page.len() as u64).sum::<u64>();
+        return Ok(());
+    }
+    for &page in run {
+        copy(*end, &[page])?;
+        *end += page.len() as u64;
+    }
+    Ok(())
 }
 
 /// Bytes of a file or block device; 0 of what does not say, such as a pipe.

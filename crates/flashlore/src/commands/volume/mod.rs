@@ -2,6 +2,7 @@
 //!
 //! | module | commands |
 //! |---|---|
+//! | [`mod@array`] | `array` |
 //! | [`mod@bench`] | `bench` |
 //! | [`mod@create`] | `create` |
 //! | [`mod@clone`] | `clone` |
@@ -16,6 +17,7 @@
 //!
 //! Here, in [`running`] and in [`memory`]: what they share. Commands that the control socket knows work on a served volume and on one that is not alike.
 
+mod array;
 mod bench;
 mod clone;
 mod create;
@@ -35,6 +37,7 @@ use flashlore_serve::control::{Reach, ask};
 use flashlore_serve::{Answer, Home, Request, ServeError, Served, served};
 use flashlore_volume::disk::DiskError;
 
+pub use array::array;
 pub use bench::bench;
 pub use clone::clone;
 pub use create::{create, make};
