@@ -289,7 +289,7 @@ fn looks_write_nothing_whether_the_array_is_served_or_not() {
             assert!(exported(&place, &[]) == image());
             place.run(&["scrub", "disk"]).ok();
             place.run(&["info", "disk"]).ok();
-            place.run(&["read", "disk", "--offset", "4096", "--length", "8192"]);
+            place.run(&["read", "disk", "--offset", "409600", "--length", "8192"]);
         };
         let before = media();
         look();
