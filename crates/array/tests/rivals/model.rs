@@ -43,7 +43,10 @@ impl All {
         let (fast, slow) = setup.images();
         let medium = |bytes| Arc::new(MemoryMedium::from_bytes(bytes));
         let icash = setup.open(medium(fast), medium(slow)).unwrap();
-        let mut elements = vec![("I-CASH".to_string(), Any::ICash(Box::new(icash.into_element())))];
+        let mut elements = vec![(
+            "I-CASH".to_string(),
+            Any::ICash(Box::new(icash.into_element())),
+        )];
         for sort in SORTS {
             let options = draw_options(draw);
             let rival = rival(sort, &setup.shape.machines, &options);
