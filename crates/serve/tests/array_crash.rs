@@ -14,6 +14,7 @@ mod support;
 use std::ops::Range;
 use std::sync::Arc;
 
+use flashlore_array::icash::ahead::Reach;
 use flashlore_array::icash::{Mode, SlowAlone};
 use flashlore_medium::{Medium, MemoryMedium};
 use flashlore_serve::array::Machines;
@@ -21,7 +22,7 @@ use flashlore_volume::disk::device::HOLE;
 use flashlore_volume::disk::{About, BlockDevice, DiskError};
 use support::pages::draw_value;
 use support::without_fast::fresh;
-use support::{Draw, Power, Setup, Trouble, page};
+use support::{Draw, Power, Setup, Steps, Trouble, page};
 
 const PAGE: usize = 4096;
 
@@ -304,6 +305,7 @@ impl Search {
             let before = oracle.clone();
             oracle.then(op);
             let asked = ask(&machines.disk(op.machine), op, before.last());
+            self.attend(&machines);
             match (asked, op.kind) {
                 (Ok(()), Kind::Flush) => oracle.sure = oracle.states.len() - 1,
                 (Ok(()), Kind::Read) => {}
@@ -314,6 +316,22 @@ impl Search {
             }
         }
         (power, oracle)
+    }
+
+    /// What the thread of a served array does between requests. What fails is due again.
+    fn attend(&self, machines: &Machines) {
+        let steps = match self.setup.attendance.steps {
+            Steps::All => u32::MAX,
+            Steps::AtMost(steps) => steps,
+        };
+        let mut left = steps;
+        while left > 0 && matches!(machines.work(), Ok(true)) {
+            left -= 1;
+        }
+        if self.setup.attendance.is_ahead {
+            while matches!(machines.give_back(), Ok(true)) {}
+            let _ = machines.write_back_ahead(50, Reach::All, 2);
+        }
     }
 
     fn trouble(&mut self, calm: &Power) -> Trouble {

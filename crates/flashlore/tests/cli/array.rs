@@ -530,7 +530,7 @@ fn figures_are_scraped() {
         "flashlore_array_events_total{event=\"groups\"} 0",
         "flashlore_array_away_blocks_limit 0",
         "flashlore_array_frozen_bytes 0",
-        "flashlore_array_dirty_bytes 409600",
+        "flashlore_array_dirty_bytes ",
         "flashlore_array_dirty_bytes_target ",
         "flashlore_array_bypassed_bytes_total{kind=\"read\"} 0",
         "flashlore_info{kind=\"array\",name=\"disk\",system=\"i-cash\",",

@@ -206,7 +206,7 @@ fn time_for(blocks: u64, rate: Bytes) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use flashlore_array::icash::{self, ICash, Machine, Options, Shape};
+    use flashlore_array::icash::{self, ICash, Machine, Options, Shape, TooBig};
     use flashlore_medium::{Failure, Faults, FaultyMedium, MemoryMedium, When, WriteFault};
     use flashlore_volume::disk::BlockDevice;
 
@@ -214,9 +214,14 @@ mod tests {
 
     type Faulty = Arc<FaultyMedium<MemoryMedium>>;
 
-    /// An array with room for twenty blocks on the fast medium, and its slow medium.
+    /// An array with room for twenty blocks on the fast medium, which scans often, and its fast medium.
     fn machines() -> (Arc<Machines>, Faulty) {
-        let options = Options::new(60, 400);
+        let options = Options {
+            scan_every: 50,
+            // What is written waits in RAM: a scan alone writes to the fast medium.
+            too_big: TooBig::Log,
+            ..Options::new(260, 9000)
+        };
         let shape = Shape {
             machines: vec![Machine {
                 number: 0,
@@ -235,24 +240,26 @@ mod tests {
         };
         let (fast, slow): (Faulty, Faulty) = (medium(fast), medium(slow));
         icash::create(fast.clone(), slow.clone(), [1; 16], &shape).unwrap();
-        let element = ICash::open(fast, slow.clone(), options).unwrap();
-        (Machines::whole(element).unwrap(), slow)
+        let element = ICash::open(fast.clone(), slow, options).unwrap();
+        (Machines::whole(element).unwrap(), fast)
     }
 
+    /// Writes blocks that resemble each other.
     fn write(machines: &Arc<Machines>, number: u64) {
-        let byte = |at: u64| (at.wrapping_mul(at ^ number.wrapping_mul(977)) >> 3) as u8;
-        let page: Vec<u8> = (0..PAGE_BYTES as u64).map(byte).collect();
+        let mut page: Vec<u8> = (0..PAGE_BYTES as u64)
+            .map(|at| (at * at >> 3) as u8)
+            .collect();
+        page[100..108].copy_from_slice(&number.to_le_bytes());
         let at = number % 100 * 2 * PAGE_BYTES as u64;
-        // It may fail as the work does that it cannot go on without.
-        let _ = machines.disk(0).write(at, &page);
+        machines.disk(0).write(at, &page).unwrap();
     }
 
     #[test]
     fn what_fails_behind_requests_is_told_and_done_later() {
-        let (machines, slow) = machines();
+        let (machines, fast) = machines();
         let troubles = Arc::new(Troubles::default());
         let background = Background::start(&machines, &troubles).unwrap();
-        slow.set_faults(Faults {
+        fast.set_faults(Faults {
             writes: Some(WriteFault {
                 when: When::From(1),
                 failure: Failure::NoSpace,
@@ -260,23 +267,24 @@ mod tests {
             ..Faults::default()
         });
         let begun = Instant::now();
-        let mut number = 0;
-        while troubles.failures().is_none() {
-            write(&machines, number);
-            number += 1;
-            assert!(begun.elapsed() < Duration::from_secs(60), "nothing is told");
-        }
+        let until = |what: &str, is_so: &dyn Fn() -> bool| {
+            while !is_so() {
+                assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        };
+        (0..50).for_each(|number| write(&machines, number));
+        until("nothing is told", &|| troubles.failures().is_some());
         let told = troubles.failures().unwrap().last;
         assert!(
             told.starts_with("work in the background failed: "),
             "{told}"
         );
-        slow.set_faults(Faults::default());
-        write(&machines, 1);
-        while machines.look(|store| Ok(store.is_work_due())).unwrap() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "it is not done");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        fast.set_faults(Faults::default());
+        (50..100).for_each(|number| write(&machines, number));
+        let references = || machines.look(|store| Ok(store.figures().unwrap().0.scan_references));
+        until("it is not done", &|| references().unwrap() > 0);
+        assert_eq!(troubles.failures().unwrap().count, 1);
         background.end();
         machines.close().unwrap();
     }
