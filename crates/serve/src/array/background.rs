@@ -247,7 +247,7 @@ mod tests {
     /// Writes blocks that resemble each other.
     fn write(machines: &Arc<Machines>, number: u64) {
         let mut page: Vec<u8> = (0..PAGE_BYTES as u64)
-            .map(|at| (at * at >> 3) as u8)
+            .map(|at| ((at * at) >> 3) as u8)
             .collect();
         page[100..108].copy_from_slice(&number.to_le_bytes());
         let at = number % 100 * 2 * PAGE_BYTES as u64;
