@@ -2,7 +2,7 @@
 //!
 //! The element does one thing at a time: whoever changes it waits in a queue, whoever reads waits for the one change
 //! under way. A request of several pages takes the lock for each of them, a flush for as long as it takes. Whoever
-//! leaves work behind calls for it ([`super::background`]).
+//! leaves work behind calls for it (`background`).
 //!
 //! In write-through a change is acknowledged when it is durable: a request pays for that once, at its end, however many
 //! pages it has, and so do writes of zeros and trims. The element's own promise is that whatever is durable needs no fast
