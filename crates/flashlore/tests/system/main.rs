@@ -255,6 +255,10 @@ fn file_system(make: &str, check: &str, programs: &[&str], options: &str) {
         return;
     }
     let mut disk = Disk::create(&format!("--size 512MiB {options}"));
+    if options.starts_with(ARRAY) {
+        // A file system sends few requests, of many blocks each.
+        disk.flashlore("tune disk scan-every=100");
+    }
     disk.serve();
     let device = disk.attach();
     disk.shell(&format!("{make} {device} 2>&1; mount {device} mnt"));
