@@ -235,6 +235,18 @@ class ElementInfo:
     fast_limit: int
     """Bytes of all of them."""
 
+    frozen_used: int
+    """Bytes of frozen places in use: data blocks that left the fast medium, or may leave it at once."""
+
+    frozen_limit: int
+    """Bytes of all of them."""
+
+    dirty: int
+    """Bytes of blocks that are not at home."""
+
+    dirty_target: int
+    """Above so many bytes blocks go home ahead."""
+
     log_free: int
     """Bytes of the log that can be written."""
 
