@@ -61,33 +61,29 @@ impl ServeError {
         }
     }
 
+    /// Why the system did not open a medium, if that is what failed.
+    fn not_opened(&self) -> Option<io::ErrorKind> {
+        match self {
+            ServeError::Medium(MediumError {
+                operation: Operation::Open,
+                cause: Cause::Io(error),
+                ..
+            }) => Some(error.kind()),
+            _ => None,
+        }
+    }
+
     /// Whether a file could not be opened for writing: it, or its file system, is read-only.
     pub fn is_not_writable(&self) -> bool {
-        let ServeError::Medium(MediumError {
-            operation: Operation::Open,
-            cause: Cause::Io(error),
-            ..
-        }) = self
-        else {
-            return false;
-        };
         matches!(
-            error.kind(),
-            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied
+            self.not_opened(),
+            Some(io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
         )
     }
 
     /// Whether a medium is not there.
     pub(crate) fn is_missing(&self) -> bool {
-        let ServeError::Medium(MediumError {
-            operation: Operation::Open,
-            cause: Cause::Io(error),
-            ..
-        }) = self
-        else {
-            return false;
-        };
-        error.kind() == io::ErrorKind::NotFound
+        self.not_opened() == Some(io::ErrorKind::NotFound)
     }
 
     pub(crate) fn file<'a>(

@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 
-use crate::program::{Place, Ran};
+use crate::program::{Place, quiet};
 use crate::served::Server;
 
 const PAGE: usize = 4096;
@@ -23,12 +23,6 @@ fn image() -> Vec<u8> {
         page[40..44].copy_from_slice(&(number as u32).to_le_bytes());
     }
     image
-}
-
-/// Standard error of a success without output.
-fn quiet(ran: Ran) -> String {
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
-    ran.stderr
 }
 
 /// An array `disk` on the files `ssd` and `hdd`, with that image in its first machine.

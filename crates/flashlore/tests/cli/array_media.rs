@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::program::{Place, Ran};
+use crate::program::{Place, quiet};
 use crate::served::Server;
 
 const PAGE: usize = 4096;
@@ -21,12 +21,6 @@ fn image() -> Vec<u8> {
         word.copy_from_slice(&(state ^ state >> 29).to_le_bytes());
     }
     image
-}
-
-/// Standard error of a success without output.
-fn quiet(ran: Ran) -> String {
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
-    ran.stderr
 }
 
 /// An array `disk` on the files `ssd` and `hdd` that was made so and holds the image.

@@ -5,12 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use crate::nbd_client::Client;
-use crate::program::{Place, Ran};
-
-fn quiet(ran: Ran) -> String {
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
-    ran.stderr
-}
+use crate::program::{Place, quiet};
 
 #[test]
 fn a_volume_that_needs_more_than_there_is_is_refused() {

@@ -9,13 +9,7 @@ use std::time::{Duration, Instant};
 
 use flashlore_testkit::{installed, may_mount, skip};
 
-use crate::program::{Place, Ran};
-
-/// Standard error of a success without output.
-fn quiet(ran: Ran) -> String {
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
-    ran.stderr
-}
+use crate::program::{Place, quiet};
 
 /// A mount that runs.
 struct Mount {

@@ -6,16 +6,10 @@ use std::process::Command;
 use flashlore_testkit::{is_root, skip};
 
 use crate::nbd_client::Client;
-use crate::program::{Place, Ran};
+use crate::program::{Place, quiet};
 use crate::served::Server;
 
 const PAGE: usize = 4096;
-
-/// Standard error of a success without output.
-fn quiet(ran: Ran) -> String {
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
-    ran.stderr
-}
 
 /// An image of 1 MiB whose first pages hold these letters.
 fn image(place: &Place, name: &str, letters: &str) -> Vec<u8> {

@@ -33,6 +33,12 @@ pub fn run<S: AsRef<OsStr>>(args: &[S]) -> Ran {
     run_in(&std::env::temp_dir(), args)
 }
 
+/// Standard error of a success without output.
+pub fn quiet(ran: Ran) -> String {
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
+    ran.stderr
+}
+
 impl Ran {
     fn of(output: Output) -> Self {
         let ran = Self {

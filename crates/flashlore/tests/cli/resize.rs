@@ -4,15 +4,9 @@ use std::fs;
 
 use flashlore_medium::{FileMedium, Mode};
 
-use crate::program::{Place, Ran};
+use crate::program::{Place, quiet};
 
 const PAGE: usize = 4096;
-
-/// Standard error of a success without output.
-fn quiet(ran: Ran) -> String {
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
-    ran.stderr
-}
 
 /// An image of so many pages that all differ.
 fn image(place: &Place, name: &str, pages: u32) -> Vec<u8> {

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::net::UnixListener;
 
-use crate::program::{Place, Ran};
+use crate::program::{Place, quiet};
 
 const PAGE: usize = 4096;
 
@@ -35,12 +35,6 @@ fn filled(system: &str) -> Place {
         "{told}"
     );
     place
-}
-
-/// Standard error of a success without output.
-fn quiet(ran: Ran) -> String {
-    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
-    ran.stderr
 }
 
 #[test]

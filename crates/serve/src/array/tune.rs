@@ -1,5 +1,8 @@
 //! What of an array can be changed while it is open, each by a name: its values as texts, and what they may be.
 
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
 use flashlore_array::icash::{Fill, Options};
 use flashlore_delta::PAGE_BYTES;
 use flashlore_units::{Bytes, Size};
@@ -54,9 +57,9 @@ const KEYS: [Key; 6] = [
         expected: "a number of percent from 0 to 1000",
         get: |values| format!("{}%", values.running.dirty_target),
         set: |values, text| {
-            let number = text.strip_suffix('%').unwrap_or(text);
-            values.running.dirty_target = number.parse().ok()?;
-            (values.running.dirty_target <= MOST_DIRTY).then_some(())
+            let text = text.strip_suffix('%').unwrap_or(text);
+            values.running.dirty_target = number(text, 0..=MOST_DIRTY)?;
+            Some(())
         },
     },
     Key {
@@ -79,10 +82,8 @@ const KEYS: [Key; 6] = [
         expected: "a number from 1 to 65536",
         get: |values| values.options.write_back_batch.to_string(),
         set: |values, text| {
-            values.options.write_back_batch = text.parse().ok()?;
-            (1..=LONGEST_BATCH)
-                .contains(&values.options.write_back_batch)
-                .then_some(())
+            values.options.write_back_batch = number(text, 1..=LONGEST_BATCH)?;
+            Some(())
         },
     },
     Key {
@@ -91,8 +92,8 @@ const KEYS: [Key; 6] = [
         expected: "a number from 1 on",
         get: |values| values.options.scan_every.to_string(),
         set: |values, text| {
-            values.options.scan_every = text.parse().ok()?;
-            (values.options.scan_every > 0).then_some(())
+            values.options.scan_every = number(text, 1..=u64::MAX)?;
+            Some(())
         },
     },
     Key {
@@ -107,6 +108,12 @@ const KEYS: [Key; 6] = [
         },
     },
 ];
+
+/// A number of a range.
+fn number<N: FromStr + PartialOrd>(text: &str, range: RangeInclusive<N>) -> Option<N> {
+    let number = text.parse().ok()?;
+    range.contains(&number).then_some(number)
+}
 
 fn name_of(fill: Fill) -> &'static str {
     match fill {

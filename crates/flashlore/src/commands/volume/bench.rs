@@ -181,9 +181,8 @@ fn check(
     let Named { disk, units, .. } = named(&args.volume);
     if load.bytes as u64 > size {
         return Err(CliError::Usage(format!(
-            "--block-size is {} bytes, the {} has {size}",
-            load.bytes,
-            named(&args.volume).disk
+            "--block-size is {} bytes, the {disk} has {size}",
+            load.bytes
         )));
     }
     match stored > 0 && load.pattern.changes() && !args.overwrite && !made {
