@@ -204,7 +204,7 @@ class Volume(LiveDisk):
     def create(  # noqa: PLR0913 (the flags of the command)
         cls,
         directory: StrPath,
-        size: str | int,
+        size: str | int | None = None,
         system: str = "combined",
         *,
         capacity: str | int | None = None,
@@ -212,6 +212,7 @@ class Volume(LiveDisk):
         on_pressure: str | None = None,
         fast: StrPath | None = None,
         slow: StrPath | None = None,
+        adopt: StrPath | None = None,
         machines: int | None = None,
         fast_size: str | int | None = None,
         delta_ram: str | int | None = None,
@@ -226,7 +227,8 @@ class Volume(LiveDisk):
 
         Args:
             directory: where; it is made if it is not there.
-            size: bytes it shows, each machine of an array; a multiple of 4 KiB.
+            size: bytes it shows, each machine of an array; a multiple of 4 KiB. With `adopt` by default those of the
+                image.
             system: `plain`, `ca-ssd`, `ca-ssd-trusted`, `compress`, `delta-ftl`, `bvssd`, `combined`, or `i-cash` for
                 an array. `bvssd` and `combined` keep a history.
             capacity: bytes of pages it can hold, old versions included; by default the size, and half as much again
@@ -235,6 +237,7 @@ class Volume(LiveDisk):
             on_pressure: what happens when that window does not fit: `shrink` (the default) or `enospc`.
             fast: the fast medium of an array, a block device or a file, which is made if it is not there.
             slow: its slow medium, likewise.
+            adopt: instead of `slow`, a disk image around which the array is made, where it is.
             machines: how many machines it has; 1 by default.
             fast_size: bytes of the fast medium that are used; by default a tenth of the bytes of all machines.
             delta_ram: bytes of RAM for deltas; by default a quarter of those of the fast medium.
@@ -259,6 +262,7 @@ class Volume(LiveDisk):
             "on-pressure": on_pressure,
             "fast": fast,
             "slow": slow,
+            "adopt": adopt,
             "machines": machines,
             "fast-size": fast_size,
             "delta-ram": delta_ram,

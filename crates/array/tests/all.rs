@@ -14,6 +14,7 @@ mod image_savings;
 mod images;
 mod model;
 mod options;
+mod reshape;
 mod sessions;
 mod timed;
 mod versions;

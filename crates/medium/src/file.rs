@@ -223,12 +223,12 @@ impl FileMedium {
         if self.len >= len {
             return Ok(());
         }
-        self.try_extend(len).map_err(|cause| {
+        self.try_resize(len).map_err(|cause| {
             MediumError::at(Operation::Extend, 0, len, cause).with_path(&self.path)
         })
     }
 
-    fn try_extend(&mut self, len: u64) -> Result<(), Cause> {
+    fn try_resize(&mut self, len: u64) -> Result<(), Cause> {
         let kind = self.file.metadata().map_err(Cause::Io)?.file_type();
         if kind.is_block_device() {
             return Ok(());
@@ -243,12 +243,37 @@ impl FileMedium {
         Ok(())
     }
 
-    /// Takes the room of the first `len` bytes of a file now, so that writes to them do not find the file system
+    /// Makes a file that is longer than `len` bytes so short; durable when this returns. A block device has the length it
+    /// has.
+    ///
+    /// # Errors
+    /// The file system refuses, or `len` is not aligned as the mode asks.
+    pub fn shorten(&mut self, len: u64) -> Result<(), MediumError> {
+        if self.len <= len {
+            return Ok(());
+        }
+        self.try_resize(len).map_err(|cause| {
+            MediumError::at(Operation::Shorten, len, self.len - len, cause).with_path(&self.path)
+        })
+    }
+
+    /// Whether it is a file, which may become longer or shorter.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub fn is_file(&self) -> Result<bool, MediumError> {
+        let found = self.file.metadata().map(|metadata| metadata.is_file());
+        found.map_err(|error| {
+            MediumError::at(Operation::Open, 0, 0, Cause::Io(error)).with_path(&self.path)
+        })
+    }
+
+    /// Takes the room of so many bytes of a file at `offset` now, so that writes to them do not find the file system
     /// full later. A block device has its room; a file system that cannot do this is left to take it when it is
     /// written.
-    pub fn take_room(&self, len: u64) -> Result<(), MediumError> {
-        self.run(Operation::Extend, 0, len, || {
-            match self.allocate(FallocateFlags::KEEP_SIZE, 0, len) {
+    pub fn take_room(&self, offset: u64, len: u64) -> Result<(), MediumError> {
+        self.run(Operation::Extend, offset, len, || {
+            match self.allocate(FallocateFlags::KEEP_SIZE, offset, len) {
                 Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV) => Ok(()),
                 done => Ok(done?),
             }

@@ -14,6 +14,7 @@
 //! | `survivors.rs` | which pending calls survive a power cut |
 //! | `faulty.rs` | a wrapper whose calls fail as told |
 //! | `overlay.rs` | a medium that is only looked at: writes stay in memory |
+//! | `pieced.rs` | a medium whose ranges lie in another order below |
 
 // Used within this workspace alone: a comment stands where a name does not say it all.
 #![allow(missing_docs)]
@@ -29,6 +30,7 @@ mod lock;
 mod medium;
 mod memory;
 mod overlay;
+mod pieced;
 mod survivors;
 mod watched;
 
@@ -41,5 +43,6 @@ pub use file::{Access, FileMedium, Mode};
 pub use medium::{Medium, SECTOR};
 pub use memory::MemoryMedium;
 pub use overlay::Overlay;
+pub use pieced::{Piece, Pieced, cut, joined};
 pub use survivors::Style;
 pub use watched::Watched;

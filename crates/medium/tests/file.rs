@@ -343,7 +343,7 @@ fn errors_name_file_and_offset() {
 }
 
 #[test]
-fn a_file_becomes_longer_and_never_shorter() {
+fn a_file_becomes_longer_and_shorter() {
     for mode in MODES {
         let directory = directory();
         let path = directory.path().join("medium");
@@ -359,12 +359,21 @@ fn a_file_becomes_longer_and_never_shorter() {
         medium.write(8192, &page).unwrap_err();
         medium.extend(16384).unwrap();
         medium.extend(4096).unwrap();
+        assert!(medium.is_file().unwrap());
         assert_eq!(medium.len(), 16384);
         medium.write(12288, &page).unwrap();
         medium.sync().unwrap();
         let error = medium.extend(16385).unwrap_err();
         assert!(error.to_string().contains("16385 bytes long"), "{error}");
-        drop(medium);
+        let mut longer = medium;
+        longer.extend(32768).unwrap();
+        longer.shorten(16384).unwrap();
+        longer.shorten(32768).unwrap();
+        assert_eq!(longer.len(), 16384);
+        longer.write(16384, &page).unwrap_err();
+        let error = longer.shorten(1).unwrap_err();
+        assert!(error.to_string().contains("1 bytes short"), "{error}");
+        drop(longer);
         let medium = FileMedium::open(&path, mode).unwrap();
         let mut found = AlignedBuf::zeroed(16384);
         medium.read(0, &mut found).unwrap();
@@ -378,10 +387,12 @@ fn room_that_was_taken_is_there() {
     let directory = directory();
     let path = directory.path().join("medium");
     let medium = FileMedium::create(&path, 8 << 20, Mode::Buffered).unwrap();
-    medium.take_room(1 << 20).unwrap();
+    medium.take_room(0, 1 << 20).unwrap();
     let taken = fs::metadata(&path).unwrap();
     assert!(taken.blocks() * 512 >= 1 << 20);
     assert_eq!((taken.len(), medium.len()), (8 << 20, 8 << 20));
-    let beyond = medium.take_room(9 << 20).unwrap_err().to_string();
+    medium.take_room(4 << 20, 1 << 20).unwrap();
+    assert!(fs::metadata(&path).unwrap().blocks() * 512 >= 2 << 20);
+    let beyond = medium.take_room(0, 9 << 20).unwrap_err().to_string();
     assert!(beyond.contains("medium"), "{beyond}");
 }

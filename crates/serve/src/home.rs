@@ -325,7 +325,7 @@ impl Home {
         capacity: Option<u64>,
         mode: Mode,
     ) -> Result<(Identity, Identity, Recovery), ServeError> {
-        self.demand_volume("keeps the size it was made with: make another one and copy it")?;
+        self.demand_volume("grows otherwise")?;
         let mut medium =
             FileMedium::open(self.volume(), mode).map_err(|error| match error.cause {
                 Cause::InUse => ServeError::Refused(

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use flashlore_medium::{FileMedium, Medium, Watched};
+use flashlore_medium::{Medium, Watched};
 use flashlore_volume::disk::filters::{Filter, Request};
 use flashlore_volume::disk::{DiskError, ErrorKind};
 use parking_lot::{Mutex, MutexGuard};
@@ -88,7 +88,10 @@ impl Troubles {
 }
 
 /// A medium whose failures are noted.
-pub(crate) fn watched(medium: FileMedium, troubles: &Arc<Troubles>) -> impl Medium + 'static {
+pub(crate) fn watched<M: Medium + 'static>(
+    medium: M,
+    troubles: &Arc<Troubles>,
+) -> impl Medium + use<M> + 'static {
     let troubles = Arc::clone(troubles);
     Watched::new(medium, move |error| troubles.note(error.to_string()))
 }

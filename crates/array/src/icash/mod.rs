@@ -32,8 +32,11 @@
 //! | `commit.rs` | groups of the log: what makes a state durable |
 //! | `clean.rs` | room in the log |
 //! | `checkpoint.rs` | the table made durable |
-//! | `open.rs` | making and recovering an array |
+//! | `create.rs` | making an array, of nothing or around a disk image |
+//! | `open.rs` | opening one: what is durable is recovered |
 //! | `fresh.rs` | a fast medium that was lost is replaced by a new one |
+//! | `grow.rs` | more or larger machines |
+//! | `leave.rs` | a machine's native places become all that it holds |
 //! | `session.rs` | which states of the two media belong together |
 //! | `kept.rs` | in which form the content of a block is kept |
 //! | `check.rs` | every invariant recounted |
@@ -47,7 +50,6 @@ pub mod format;
 pub mod heatmap;
 pub mod image;
 pub mod kept;
-pub mod open;
 pub mod parameters;
 pub mod place;
 pub mod segments;
@@ -66,10 +68,14 @@ mod checkpoint;
 mod clean;
 mod commit;
 mod content;
+mod create;
 mod fresh;
 mod frozen;
 mod give_back;
+mod grow;
+mod leave;
 mod log;
+mod open;
 mod ordered;
 mod pool;
 mod ram;
@@ -88,11 +94,12 @@ mod write_through;
 
 pub use crate::addresses::{Machine, lba};
 pub use counters::{Counters, Memory, States, Status};
+pub use create::{adopt, adopted_pieces, bytes_needed, create, find};
 pub use format::{Shape, Superblock};
 pub use fresh::{Loss, loss_without_fast, make_fresh};
+pub use grow::{check_growth, grow, grown_pieces};
 pub use image::Image;
 pub use kept::Kept;
-pub use open::{bytes_needed, create, find};
 pub use parameters::{Compression, Fill, Mode, Options, Similarity, TooBig};
 pub use slow_alone::SlowAlone;
 pub use state::ICash;

@@ -1,4 +1,4 @@
-//! Making an array, and opening one: the newest root, the table it names, the groups of the log behind it.
+//! Opening an array: the newest root, the table it names, the groups of the log behind it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,7 +16,6 @@ use crate::icash::content::ZEROS;
 use crate::icash::counters::Counters;
 use crate::icash::format::block::MOST_EPOCHS;
 use crate::icash::format::root::Head;
-use crate::icash::format::superblock::Session;
 use crate::icash::format::{Areas, Root, Shape, Superblock, bytes, table};
 use crate::icash::heatmap::Heatmap;
 use crate::icash::log::Space;
@@ -29,98 +28,6 @@ use crate::icash::segments::Segments;
 use crate::icash::state::ICash;
 use crate::icash::table::Table;
 use crate::media::Media;
-
-/// Bytes the fast and the slow medium of an array must have at least.
-pub fn bytes_needed(shape: &Shape) -> Result<(u64, u64), ArrayError> {
-    shape.validate()?;
-    let areas = Areas::of(shape);
-    let block = BLOCK_BYTES as u64;
-    Ok((areas.fast_blocks * block, areas.slow_blocks * block))
-}
-
-/// Makes an array on two media: every block is zeros. What they hold is lost.
-///
-/// # Errors
-/// The sizes make no array or do not fit, or a medium fails.
-pub fn create(
-    fast: Arc<dyn Medium>,
-    slow: Arc<dyn Medium>,
-    id: [u8; 16],
-    shape: &Shape,
-) -> Result<(), ArrayError> {
-    let needed = bytes_needed(shape)?;
-    if fast.len() < needed.0 || slow.len() < needed.1 {
-        return Err(ArrayError::Shape(format!(
-            "the media have {} and {} bytes, the array needs {} and {}",
-            fast.len(),
-            slow.len(),
-            needed.0,
-            needed.1
-        )));
-    }
-    let areas = Areas::of(shape);
-    let tag = bytes::get_u64(&id, 0);
-    let mut media = Media::new(fast, slow);
-    // No old array may be found on one of the media, and no old root in the new one.
-    for device in [Device::Fast, Device::Slow] {
-        for copy in 0..2 {
-            media.write(device, copy * BLOCK_BYTES as u64, &ZEROS)?;
-        }
-    }
-    for copy in 0..2 {
-        media.write(Device::Slow, areas.root(0, copy), &ZEROS)?;
-    }
-    let root = Root {
-        checkpoint: 1,
-        epoch: 0,
-        session: 0,
-        in_use: false,
-        group: 0,
-        head: Head {
-            segment: 0,
-            position: 0,
-            next: 1,
-        },
-        copies: vec![0; areas.table_pages as usize],
-    };
-    media.write(
-        Device::Slow,
-        areas.root(1, 0),
-        &root.encode_twice(tag, &areas),
-    )?;
-    media.write(Device::Slow, areas.journal * BLOCK_BYTES as u64, &ZEROS)?;
-    media.sync(Device::Slow)?;
-    media.sync(Device::Fast)?;
-    write_superblocks(&mut media, id, shape)
-}
-
-/// What array a medium is a part of, if it is one: the superblock, from whichever copy holds.
-pub fn find(medium: &dyn Medium) -> Option<Superblock> {
-    (0..2).find_map(|copy| {
-        let mut page = ZEROS;
-        medium.read(copy * BLOCK_BYTES as u64, &mut page).ok()?;
-        Superblock::parse(&page, copy).ok()
-    })
-}
-
-/// Lets the array be found.
-fn write_superblocks(media: &mut Media, id: [u8; 16], shape: &Shape) -> Result<(), ArrayError> {
-    for (device, is_fast) in [(Device::Fast, true), (Device::Slow, false)] {
-        let shape = shape.clone();
-        let superblock = Superblock {
-            id,
-            is_fast,
-            is_fresh: false,
-            session: Session::default(),
-            shape,
-        };
-        for copy in 0..2 {
-            media.write(device, copy * BLOCK_BYTES as u64, &superblock.encode(copy))?;
-        }
-        media.sync(device)?;
-    }
-    Ok(())
-}
 
 /// What a recovery found, before anything is written.
 pub(super) struct Recovered {
@@ -395,7 +302,8 @@ impl ICash {
         let mut recovered = recover(&mut media)?;
         let on_fast = superblock(&mut media, Device::Fast)?;
         let shape = recovered.superblock.shape.clone();
-        if on_fast.id != recovered.superblock.id || on_fast.shape != shape {
+        // An array that grew may say so on the slow medium alone.
+        if on_fast.id != recovered.superblock.id || on_fast.shape.slots != shape.slots {
             return Err(ArrayError::Damaged(
                 "the two media belong to different arrays".into(),
             ));

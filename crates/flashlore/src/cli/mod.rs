@@ -18,11 +18,11 @@ pub use trace::{
     CharacterizeArgs, ConvertArgs, FitArgs, InfoArgs, ProfilesArgs, Rating, SynthArgs, TraceCommand,
 };
 pub use volume::{
-    ArrayArgs, ArrayCommand, ArrayMode, BenchArgs, BenchPattern, CheckArgs, CloneArgs, CreateArgs,
-    DiffArgs, DumpArgs, DumpPart, ExportArgs, FilterArgs, ImportArgs, InfoVolumeArgs, LogArgs,
-    MarkArgs, MountArgs, OnPressure, PurgeArgs, ReadArgs, RebuildArgs, RecordArgs, RecoverArgs,
-    ReplaceFastArgs, ResizeArgs, ScrubArgs, ServeArgs, ServingArgs, SnapshotCommand,
-    SnapshotListArgs, TuneArgs, VolumeArgs, VolumeSystem,
+    ArrayArgs, ArrayBudgets, ArrayCommand, ArrayMode, BenchArgs, BenchPattern, CheckArgs,
+    CloneArgs, CreateArgs, DiffArgs, DumpArgs, DumpPart, ExportArgs, FilterArgs, ImportArgs,
+    InfoVolumeArgs, LeaveArgs, LogArgs, MarkArgs, MountArgs, OnPressure, PurgeArgs, ReadArgs,
+    RebuildArgs, RecordArgs, RecoverArgs, ReplaceFastArgs, ResizeArgs, ScrubArgs, ServeArgs,
+    ServingArgs, SnapshotCommand, SnapshotListArgs, TuneArgs, VolumeArgs, VolumeSystem,
 };
 
 /// A content-aware flash translation layer: replays block traces in simulated time on a plain SSD
@@ -92,7 +92,7 @@ pub enum Command {
     Clone(CloneArgs),
     /// Show or change how an array works, also while it is served
     Tune(TuneArgs),
-    /// Make a volume larger
+    /// Make a volume or an array larger
     Resize(ResizeArgs),
     /// Serve a volume or an array over NBD
     Serve(ServeArgs),

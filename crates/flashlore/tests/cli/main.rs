@@ -2,6 +2,7 @@
 //! looked at.
 
 mod array;
+mod array_adopt;
 mod array_media;
 mod bench;
 mod characterize;

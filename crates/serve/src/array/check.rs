@@ -3,7 +3,7 @@
 use flashlore_medium::{Access, Mode};
 
 use super::machines::Machines;
-use super::service::{element, media};
+use super::parts::{element, media};
 use crate::error::ServeError;
 use crate::home::Home;
 

@@ -38,7 +38,7 @@ const BLOCKS_PER_AWAY: u64 = 16;
 const LEAST_AWAY: u64 = 64;
 const MOST_AWAY: u64 = 16 << 10;
 /// What a medium that was there is looked at: partition tables and file systems begin here.
-const LOOKED_AT: u64 = 1 << 20;
+pub(super) const LOOKED_AT: u64 = 1 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CreateArray {
@@ -230,6 +230,19 @@ pub(super) fn absolute(path: &Path) -> Result<PathBuf, ServeError> {
     std::path::absolute(path).map_err(ServeError::file("find", path))
 }
 
+/// Refuses a medium that holds a part of an array or a volume.
+pub(super) fn demand_no_part(medium: &FileMedium, path: &Path) -> Result<(), ServeError> {
+    let what = match (find(medium).is_some(), load::superblock(medium).is_ok()) {
+        (true, _) => "an array",
+        (_, true) => "a volume",
+        _ => return Ok(()),
+    };
+    Err(ServeError::Usage(format!(
+        "{} holds {what}: name another one, or clear its first 8 KiB if that is not needed any more",
+        path.display()
+    )))
+}
+
 /// Refuses a medium that was there before and is too small, or holds something.
 fn demand_usable(
     medium: &FileMedium,
@@ -237,17 +250,8 @@ fn demand_usable(
     bytes: u64,
     overwrite: bool,
 ) -> Result<(), ServeError> {
+    demand_no_part(medium, path)?;
     let path = path.display();
-    let holds = match (find(medium).is_some(), load::superblock(medium).is_ok()) {
-        (true, _) => Some("an array"),
-        (_, true) => Some("a volume"),
-        _ => None,
-    };
-    if let Some(what) = holds {
-        return Err(ServeError::Usage(format!(
-            "{path} holds {what}: name another one, or clear its first 8 KiB if that is not needed any more"
-        )));
-    }
     if medium.len() < bytes {
         return Err(ServeError::Usage(format!(
             "{path} has {} bytes, the array needs {bytes}",
@@ -272,6 +276,22 @@ impl Home {
     /// of the file system. Nothing half-written stays behind.
     pub fn create_array(&self, asked: &CreateArray) -> Result<Made, ServeError> {
         let made = asked.plan()?;
+        self.in_new_directory(|| {
+            let mut media = asked.make_media(&made)?;
+            let paths = media.paths();
+            let description = Description::new(asked.identity, paths.0, paths.1, &made.options);
+            description.store(&self.description())?;
+            media.keep();
+            Ok(())
+        })?;
+        Ok(made)
+    }
+
+    /// Makes what is to be in the directory, and the directory if it is not there; it goes again if that fails.
+    pub(super) fn in_new_directory(
+        &self,
+        make: impl FnOnce() -> Result<(), ServeError>,
+    ) -> Result<(), ServeError> {
         for there in [self.volume(), self.names(), self.description()] {
             if there.exists() {
                 return Err(ServeError::Refused(format!(
@@ -283,21 +303,12 @@ impl Home {
         let is_new = !self.directory().exists();
         fs::create_dir_all(self.directory())
             .map_err(ServeError::file("create", self.directory()))?;
-        let created = self.create_described(asked, &made);
-        if created.is_err() && is_new {
+        let made = make();
+        if made.is_err() && is_new {
             // Best effort, and only if it is empty.
             let _ = fs::remove_dir(self.directory());
         }
-        created.map(|()| made)
-    }
-
-    fn create_described(&self, asked: &CreateArray, made: &Made) -> Result<(), ServeError> {
-        let mut media = asked.make_media(made)?;
-        let paths = media.paths();
-        let description = Description::new(asked.identity, paths.0, paths.1, &made.options);
-        description.store(&self.description())?;
-        media.keep();
-        Ok(())
+        made
     }
 }
 
@@ -319,22 +330,28 @@ impl MakingBoth {
 }
 
 impl CreateArray {
+    /// Where both media are, found from any directory.
+    pub(super) fn media_paths(&self) -> Result<(PathBuf, PathBuf), ServeError> {
+        let (fast, slow) = (absolute(&self.fast)?, absolute(&self.slow)?);
+        match fast == slow {
+            true => Err(ServeError::Usage(format!(
+                "{} cannot be the fast medium and the slow one",
+                fast.display()
+            ))),
+            false => Ok((fast, slow)),
+        }
+    }
+
     /// Makes a new array on its media; nothing names it yet.
     pub(super) fn make_media(&self, made: &Made) -> Result<MakingBoth, ServeError> {
-        let (fast_path, slow_path) = (absolute(&self.fast)?, absolute(&self.slow)?);
-        if fast_path == slow_path {
-            return Err(ServeError::Usage(format!(
-                "{} cannot be the fast medium and the slow one",
-                fast_path.display()
-            )));
-        }
+        let (fast_path, slow_path) = self.media_paths()?;
         let mut fast = Making::begin(&fast_path, made.bytes.0, self.overwrite)?;
         let mut slow = Making::begin(&slow_path, made.bytes.1, self.overwrite)?;
         (fast.written, slow.written) = (true, true);
         // All but the homes: an array that cannot write its log or its table cannot go on.
         let homes = made.shape.blocks() * PAGE;
-        fast.medium.take_room(made.bytes.0)?;
-        slow.medium.take_room(made.bytes.1 - homes)?;
+        fast.medium.take_room(0, made.bytes.0)?;
+        slow.medium.take_room(0, made.bytes.1 - homes)?;
         let media = (Arc::clone(&fast.medium), Arc::clone(&slow.medium));
         icash::create(media.0, media.1, self.identity, &made.shape)?;
         Ok(MakingBoth { fast, slow })

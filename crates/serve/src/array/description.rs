@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use flashlore_array::icash::parameters::SEQUENTIAL_CUTOFF;
 use flashlore_array::icash::{Compression, Fill, Mode, Options, Similarity, TooBig};
 use flashlore_delta::Codec;
+use flashlore_medium::Piece;
 use flashlore_units::{Bytes, Size};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
@@ -35,11 +36,46 @@ pub struct Description {
     identity: String,
     pub fast: PathBuf,
     pub slow: PathBuf,
+    /// Where the parts of the slow medium lie in its file or device; none if they lie as the array counts them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    slow_pieces: Vec<PieceText>,
+    /// The disk image around which the array was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Adopted>,
     #[serde(with = "StoredText")]
     options: Options,
     /// Arrays that were made before it could be changed have the defaults.
     #[serde(default)]
     pub running: Running,
+}
+
+/// A disk image at the begin of the slow medium, which the first machine's blocks are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Adopted {
+    /// Its bytes. All that is behind them is the array's.
+    pub bytes: u64,
+    pub state: AdoptedState,
+}
+
+/// How far the array around an image is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AdoptedState {
+    /// The array is being made; the image is untouched.
+    Adopting,
+    /// The array is used.
+    Used,
+    /// The image holds all again; what is behind it goes.
+    Leaving,
+}
+
+/// Bytes that lie together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PieceText {
+    at: u64,
+    bytes: u64,
 }
 
 /// What the thread of a served array does ahead of requests.
@@ -198,9 +234,46 @@ impl Description {
             identity: hexadecimal(identity),
             fast,
             slow,
+            slow_pieces: Vec::new(),
+            image: None,
             options: options.clone(),
             running: Running::default(),
         }
+    }
+
+    /// Where the parts of the slow medium lie; none if they lie as the array counts them.
+    pub fn pieces(&self) -> Vec<Piece> {
+        let piece = |&PieceText { at, bytes }: &PieceText| Piece { at, bytes };
+        self.slow_pieces.iter().map(piece).collect()
+    }
+
+    /// The same array with the parts of its slow medium in other places.
+    pub fn with_pieces(&self, pieces: &[Piece]) -> Self {
+        let text = |&Piece { at, bytes }: &Piece| PieceText { at, bytes };
+        Description {
+            slow_pieces: pieces.iter().map(text).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// The same array around a disk image.
+    pub fn around(&self, bytes: u64, state: AdoptedState) -> Self {
+        Description {
+            image: Some(Adopted { bytes, state }),
+            ..self.clone()
+        }
+    }
+
+    /// Refuses an array that is not whole: one on its way to or from a disk image.
+    pub(super) fn demand_whole(&self) -> Result<(), ServeError> {
+        let what = match self.image.map(|image| image.state) {
+            None | Some(AdoptedState::Used) => return Ok(()),
+            Some(AdoptedState::Adopting) => "the disk image was not adopted as a whole",
+            Some(AdoptedState::Leaving) => "the disk image is being left",
+        };
+        Err(ServeError::Refused(format!(
+            "{what}: flashlore array leave gives it back"
+        )))
     }
 
     /// Whether a medium with this identity belongs to the array.

@@ -4,6 +4,10 @@
 //! |---|---|
 //! | [`description`] | the file `array.json`: where the media are, and how the array is opened |
 //! | [`create`](mod@create) | a new array: its sizes, and its media |
+//! | `parts` | the media of an array, opened and locked, and the element on them |
+//! | [`adopt`] | an array around a disk image that is there |
+//! | [`leave`] | the image is given back |
+//! | [`grow`] | more or larger machines, in place |
 //! | `store` | the array, or its slow medium alone, page by page |
 //! | [`machines`] | the virtual machines as block devices for many threads |
 //! | `background` | the thread that does what follows requests |
@@ -15,9 +19,12 @@
 //!
 //! The element takes one request at a time, so one lock stands around it, for the time of a page or a flush.
 
+pub mod adopt;
 pub mod check;
 pub mod create;
 pub mod description;
+pub mod grow;
+pub mod leave;
 pub mod machines;
 pub mod rebuild;
 pub mod replace;
@@ -25,6 +32,7 @@ pub mod service;
 pub mod tune;
 
 mod background;
+mod parts;
 mod store;
 
 pub use create::{CreateArray, Made};

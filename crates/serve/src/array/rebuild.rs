@@ -12,7 +12,7 @@ use flashlore_medium::{Access, Mode};
 
 use super::create::{CreateArray, Made};
 use super::description::Description;
-use super::service::{element, media};
+use super::parts::{element, media};
 use crate::error::ServeError;
 use crate::home::Home;
 

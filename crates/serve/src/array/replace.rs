@@ -12,7 +12,7 @@ use flashlore_medium::{Access, FileMedium, Mode};
 
 use super::create::{Making, absolute};
 use super::description::Description;
-use super::service::part;
+use super::parts::{Slow, slow};
 use crate::error::ServeError;
 use crate::home::Home;
 
@@ -45,7 +45,7 @@ impl Home {
     pub fn loss_without_fast(&self, mode: Mode) -> Result<Loss, ServeError> {
         let home = self.array()?;
         let description = Description::load(&home)?;
-        let slow = part(&description, &description.slow, mode, Access::Look)?;
+        let slow = slow(&description, mode, Access::Look)?;
         Ok(loss_without_fast(Arc::new(slow))?)
     }
 
@@ -58,7 +58,7 @@ impl Home {
         let home = self.array()?;
         let description = Description::load(&home)?;
         // Locked, so that nobody opens the array meanwhile.
-        let slow = Arc::new(part(&description, &description.slow, mode, Access::Change)?);
+        let slow = Arc::new(slow(&description, mode, Access::Change)?);
         let loss = loss_without_fast(slow.clone())?;
         demand_accepted(&loss, &description, asked.accept_loss, mode)?;
         let new = absolute(asked.new)?;
@@ -73,7 +73,7 @@ impl Home {
         let is_ours = |found: &icash::Superblock| found.is_fresh && description.is_of(found.id);
         let mut fast = Making::begin_unless(&new, bytes, asked.overwrite, is_ours)?;
         fast.written = true;
-        fast.medium.take_room(bytes)?;
+        fast.medium.take_room(0, bytes)?;
         make_fresh(fast.medium.clone(), slow)?;
         // From here on array.json may name it, whatever is answered.
         fast.kept = true;
@@ -90,14 +90,14 @@ impl Home {
         match self.is_array() {
             true => self.held(),
             false => Err(ServeError::Usage(
-                "it is no array: only the media of one can be replaced".to_owned(),
+                "it is no array: this is done with the media of one".to_owned(),
             )),
         }
     }
 }
 
 /// Bytes of the fast medium that the array takes.
-fn fast_bytes(slow: &FileMedium, description: &Description) -> Result<u64, ServeError> {
+fn fast_bytes(slow: &Slow, description: &Description) -> Result<u64, ServeError> {
     let found = find(slow).ok_or_else(|| {
         ServeError::Refused(format!(
             "{} holds no part of an array",

@@ -5,28 +5,26 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use flashlore_array::ArrayError;
 use flashlore_array::element::Traffic;
 use flashlore_array::icash::parameters::SEGMENT_BYTES;
 use flashlore_array::icash::{self, ICash, Image, Options, SlowAlone};
 use flashlore_delta::{PAGE_BYTES, Page};
-use flashlore_medium::{Access, Cause, FileMedium, Medium, MediumError, Mode, Operation};
+use flashlore_medium::{Access, Cause, MediumError, Mode, Operation};
 use flashlore_volume::disk::DiskError;
 use flashlore_volume::disk::live::Clock;
 use parking_lot::Mutex;
 
 use super::background::Background;
-use super::create::memory_needed;
 use super::description::{Description, Running, SYSTEM};
 use super::machines::Machines;
+use super::parts::{element, media, slow};
 use super::store::{Store, dirty_most};
 use super::tune::Values;
 use crate::clients::Clients;
 use crate::error::ServeError;
 use crate::home::Home;
-use crate::memory::{available, refuse_more_than};
 use crate::metrics::{self, text};
 use crate::request::{
     Answer, ArrayInfo, ElementInfo, MachineInfo, Request, TrafficInfo, Unreadable,
@@ -56,102 +54,6 @@ pub struct ArrayService {
     clients: Arc<Clients>,
     clock: Clock,
     access: Access,
-}
-
-/// The media of an array, locked.
-pub(super) fn media(
-    home: &Home,
-    mode: Mode,
-    access: Access,
-) -> Result<(Description, FileMedium, FileMedium), ServeError> {
-    let description = Description::load(home)?;
-    let slow = part(&description, &description.slow, mode, access)?;
-    let fast = part(&description, &description.fast, mode, access).map_err(|error| {
-        match icash::find(&slow).is_some_and(|found| found.shape.journal_blocks > 0) {
-            true => ServeError::Refused(format!(
-                "{error}; an older state can be read from the slow medium: serve, mount or export it with --slow-alone, \
-                 or give the array a new fast medium: flashlore array replace-fast"
-            )),
-            false if error.is_missing() => ServeError::Refused(format!(
-                "{error}; if the fast medium is lost, the array gets a new one: flashlore array replace-fast"
-            )),
-            false => error,
-        }
-    })?;
-    let needed = icash::find(&slow).map(|found| memory_needed(&found.shape, description.options()));
-    refuse_more_than(
-        available(),
-        needed.unwrap_or(0),
-        "virtual_blocks and segments in array.json may be less",
-    )?;
-    Ok((description, fast, slow))
-}
-
-/// A medium of an array, locked.
-pub(super) fn part(
-    description: &Description,
-    path: &Path,
-    mode: Mode,
-    access: Access,
-) -> Result<FileMedium, ServeError> {
-    let medium = FileMedium::open_for(path, mode, access)?;
-    match icash::find(&medium) {
-        Some(found) if description.is_of(found.id) => Ok(medium),
-        found => Err(ServeError::Refused(format!(
-            "{} holds {}, expected a part of this array",
-            path.display(),
-            match found {
-                Some(_) => "a part of another array",
-                None => "no part of an array",
-            }
-        ))),
-    }
-}
-
-/// Opens the element on the media of an array; those that are to be looked at are not written.
-pub(super) fn element(
-    home: &Home,
-    description: &Description,
-    fast: FileMedium,
-    slow: FileMedium,
-    access: Access,
-) -> Result<ICash, ServeError> {
-    let [fast, slow] = [fast, slow].map(|medium| watched(medium, home.troubles()));
-    let media: (Arc<dyn Medium>, Arc<dyn Medium>) = match access {
-        Access::Change => (Arc::new(fast), Arc::new(slow)),
-        Access::Look => (looked_at(fast), looked_at(slow)),
-    };
-    let opened = ICash::open(media.0, media.1, description.options().clone());
-    let mut element = opened.map_err(|error| match error {
-        ArrayError::Stale { fast, slow } => stale(description, fast, slow),
-        other => ServeError::from(other),
-    })?;
-    element.tell_time(seconds);
-    Ok(element)
-}
-
-/// The wall clock, in seconds since 1970; 0 where that is no number of 32 bits.
-fn seconds() -> u32 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| u32::try_from(since.as_secs()).unwrap_or(0))
-}
-
-/// One of the media is an older copy of itself.
-fn stale(description: &Description, fast: u32, slow: u32) -> ServeError {
-    let (fast, slow) = (
-        (description.fast.display(), fast),
-        (description.slow.display(), slow),
-    );
-    let (older, newer) = match fast.1 < slow.1 {
-        true => (fast, slow),
-        false => (slow, fast),
-    };
-    ServeError::Refused(format!(
-        "{} is an older copy of itself: it is of session {} of the array, {} is of session {}. Nothing was written. Put \
-         the present one in its place, or copies of both that were made at one time while the array was closed; \
-         docs/array-volume.md says what else helps",
-        older.0, older.1, newer.0, newer.1
-    ))
 }
 
 impl ArrayService {
@@ -200,7 +102,7 @@ impl ArrayService {
         }
         let home = home.held()?;
         let description = Description::load(&home)?;
-        let slow = part(&description, &description.slow, mode, Access::Look)?;
+        let slow = slow(&description, mode, Access::Look)?;
         let slow = watched(slow, home.troubles());
         let alone = SlowAlone::open(Arc::new(slow))?;
         Ok(ArrayService {
@@ -571,9 +473,4 @@ impl Served for ArrayService {
             Access::Look => Ok(()),
         }
     }
-}
-
-/// What lies on a medium that is only looked at.
-fn looked_at<M: Medium + 'static>(medium: M) -> Arc<dyn Medium> {
-    Arc::new(flashlore_medium::Overlay::new(medium))
 }

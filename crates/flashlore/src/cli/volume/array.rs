@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use flashlore_sim::config::Size;
 
-use super::VolumeArgs;
+use super::{ArrayBudgets, VolumeArgs};
 
 /// What to do with the media of an array.
 #[derive(Subcommand)]
@@ -15,6 +15,23 @@ pub enum ArrayCommand {
     ReplaceFast(ReplaceFastArgs),
     /// Copy an array to new media, of another size or with other machines, and use them from now on
     Rebuild(RebuildArgs),
+    /// Give the disk image back that an array was made around; the array is no more
+    Leave(LeaveArgs),
+}
+
+/// Flags of `array leave`.
+#[derive(Args)]
+#[command(after_help = "Example:\n  flashlore array leave debian\n\n\
+                        The array must not be open, and was made with create --adopt. Everything that machine 0 holds goes\n\
+                        home, what was behind the image is cut off, and array.json goes. What is interrupted goes on when\n\
+                        it is done again: until all is home the array is as it was.")]
+pub struct LeaveArgs {
+    /// The array
+    #[command(flatten)]
+    pub volume: VolumeArgs,
+    /// Accept that what other machines hold is lost
+    #[arg(long)]
+    pub accept_loss: bool,
 }
 
 /// Flags of `array replace-fast`.
@@ -71,12 +88,9 @@ pub struct RebuildArgs {
     /// How many machines there are from now on [default: as many as before]
     #[arg(long, value_name = "N")]
     pub machines: Option<u16>,
-    /// Bytes of the fast medium that are used [default: a tenth of the bytes of all machines]
-    #[arg(long, value_name = "SIZE")]
-    pub fast_size: Option<Size>,
-    /// RAM for deltas [default: a quarter of the bytes of the fast medium]
-    #[arg(long, value_name = "SIZE")]
-    pub delta_ram: Option<Size>,
+    /// How much of fast medium and RAM it takes
+    #[command(flatten)]
+    pub budgets: ArrayBudgets,
     /// Accept that what does not fit any more is lost: machines that are removed, and blocks behind the new size
     #[arg(long)]
     pub accept_loss: bool,

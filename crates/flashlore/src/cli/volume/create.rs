@@ -46,14 +46,15 @@ pub enum OnPressure {
                         flashlore create array --system i-cash --fast ssd.img --slow /dev/sdb --size 100GiB\n  \
                         flashlore create vms --system i-cash --fast ssd.img --slow disk.img --size 8GiB --machines 5\n  \
                         flashlore create safe --system i-cash --fast ssd.img --slow disk.img --size 8GiB \
-                        --mode write-through")]
+                        --mode write-through\n  \
+                        flashlore create debian --system i-cash --fast ssd.img --adopt debian.raw")]
 pub struct CreateArgs {
     /// The directory of the new volume; it must not hold one
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
-    /// Bytes the volume shows, such as 100GiB
-    #[arg(long)]
-    pub size: Size,
+    /// Bytes the volume shows, such as 100GiB; with --adopt those of the image
+    #[arg(long, required_unless_present = "adopt")]
+    pub size: Option<Size>,
     /// What the content of pages is used for
     #[arg(long, value_enum, default_value = "combined")]
     pub system: VolumeSystem,
@@ -91,15 +92,16 @@ pub struct ArrayArgs {
     /// The slow medium, meant to be a hard disk, likewise
     #[arg(long, value_name = "FILE")]
     pub slow: Option<PathBuf>,
+    /// Make the array around this disk image, in its file or at the begin of this block device: it becomes what machine
+    /// 0 holds, and is not written before that is used. `array leave` gives it back
+    #[arg(long, value_name = "IMAGE", conflicts_with = "slow")]
+    pub adopt: Option<PathBuf>,
     /// Virtual machines, at most 256, each a disk of --size bytes [default: 1]
     #[arg(long, value_name = "N")]
     pub machines: Option<u16>,
-    /// Bytes of the fast medium that are used [default: a tenth of the bytes of all machines]
-    #[arg(long, value_name = "SIZE")]
-    pub fast_size: Option<Size>,
-    /// RAM for deltas [default: a quarter of the bytes of the fast medium]
-    #[arg(long, value_name = "SIZE")]
-    pub delta_ram: Option<Size>,
+    /// How much of fast medium and RAM it takes
+    #[command(flatten)]
+    pub budgets: ArrayBudgets,
     /// Write blocks home in order, so that the slow medium alone holds a consistent older state
     #[arg(long)]
     pub ordered: bool,
@@ -112,6 +114,17 @@ pub struct ArrayArgs {
     /// Use media that hold something, which is lost
     #[arg(long)]
     pub overwrite: bool,
+}
+
+/// How much of fast medium and RAM an array takes.
+#[derive(Args, Clone, Copy, Default)]
+pub struct ArrayBudgets {
+    /// Bytes of the fast medium that are used [default: a tenth of the bytes of all machines]
+    #[arg(long, value_name = "SIZE")]
+    pub fast_size: Option<Size>,
+    /// RAM for deltas [default: a quarter of the bytes of the fast medium]
+    #[arg(long, value_name = "SIZE")]
+    pub delta_ram: Option<Size>,
 }
 
 /// Flags of `clone`.

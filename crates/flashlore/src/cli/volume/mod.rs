@@ -24,10 +24,10 @@ mod resize;
 mod serve;
 mod tune;
 
-pub use array::{ArrayCommand, RebuildArgs, ReplaceFastArgs};
+pub use array::{ArrayCommand, LeaveArgs, RebuildArgs, ReplaceFastArgs};
 pub use bench::{BenchArgs, BenchPattern};
 pub use create::{
-    ArrayArgs, ArrayMode, CloneArgs, CreateArgs, MountArgs, OnPressure, VolumeSystem,
+    ArrayArgs, ArrayBudgets, ArrayMode, CloneArgs, CreateArgs, MountArgs, OnPressure, VolumeSystem,
 };
 pub use history::{
     DiffArgs, LogArgs, MarkArgs, PurgeArgs, ReadArgs, RecoverArgs, SnapshotCommand,

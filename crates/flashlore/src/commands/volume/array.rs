@@ -7,9 +7,10 @@ use flashlore_serve::moment::Time;
 
 use super::create::random;
 use super::{clocks, failed, home, human, mode};
-use crate::cli::{ArrayCommand, RebuildArgs, ReplaceFastArgs};
+use crate::cli::{ArrayCommand, LeaveArgs, RebuildArgs, ReplaceFastArgs};
 use crate::error::CliError;
 use crate::output::{print, tell};
+use crate::progress::Progress;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -17,6 +18,7 @@ pub fn array(command: &ArrayCommand) -> Result<(), CliError> {
     match command {
         ArrayCommand::ReplaceFast(args) => replace_fast(args),
         ArrayCommand::Rebuild(args) => rebuild(args),
+        ArrayCommand::Leave(args) => leave(args),
     }
 }
 
@@ -50,8 +52,8 @@ fn rebuild(args: &RebuildArgs) -> Result<(), CliError> {
         slow: args.slow.clone(),
         size: args.size.map(|size| size.0),
         machines: args.machines,
-        fast_size: args.fast_size.map(|size| size.0),
-        delta_ram: args.delta_ram.map(|size| size.0),
+        fast_size: args.budgets.fast_size.map(|size| size.0),
+        delta_ram: args.budgets.delta_ram.map(|size| size.0),
         accept_loss: args.accept_loss,
         overwrite: args.overwrite,
         identity: random()?,
@@ -72,6 +74,21 @@ fn rebuild(args: &RebuildArgs) -> Result<(), CliError> {
         args.slow.display(),
         human(rebuilt.made.bytes.1),
         human(rebuilt.made.memory()),
+    ));
+    Ok(())
+}
+
+fn leave(args: &LeaveArgs) -> Result<(), CliError> {
+    let progress = Progress::phase("bringing blocks home");
+    let left = home(&args.volume).leave_array(args.accept_loss, mode(&args.volume), &mut |_| {});
+    drop(progress);
+    let left = left.map_err(failed(&args.volume))?;
+    tell(&format!(
+        "{}: it is an image of {} again and holds what machine 0 held; {} and {} are not needed any more",
+        left.image.display(),
+        human(left.bytes),
+        left.fast.display(),
+        args.volume.directory.display(),
     ));
     Ok(())
 }

@@ -19,7 +19,9 @@ use tempfile::TempDir;
 
 use super::create::{Asked, asked};
 use super::{Named, clocks, disk_failed, failed, mode, named, open};
-use crate::cli::{ArrayArgs, BenchArgs, BenchPattern, CreateArgs, OnPressure, VolumeSystem};
+use crate::cli::{
+    ArrayArgs, ArrayBudgets, BenchArgs, BenchPattern, CreateArgs, OnPressure, VolumeSystem,
+};
 use crate::error::CliError;
 use crate::output::{print, tell};
 
@@ -143,7 +145,7 @@ fn make(args: &BenchArgs) -> Result<(Home, TempDir), CliError> {
     let within = |name: &str| (system == VolumeSystem::ICash).then(|| temporary.path().join(name));
     let create = CreateArgs {
         directory: temporary.path().to_path_buf(),
-        size: args.size.unwrap_or(Size(SIZE)),
+        size: Some(args.size.unwrap_or(Size(SIZE))),
         system,
         capacity: None,
         min_window: None,
@@ -151,9 +153,9 @@ fn make(args: &BenchArgs) -> Result<(Home, TempDir), CliError> {
         array: ArrayArgs {
             fast: within("fast"),
             slow: within("slow"),
+            adopt: None,
             machines: None,
-            fast_size: None,
-            delta_ram: None,
+            budgets: ArrayBudgets::default(),
             ordered: false,
             mode: None,
             strict: false,
@@ -163,7 +165,7 @@ fn make(args: &BenchArgs) -> Result<(Home, TempDir), CliError> {
     let home = Home::new(temporary.path());
     match asked(&create)? {
         Asked::Volume(options) => home.create(&options).map(drop),
-        Asked::Array(asked) => home.create_array(&asked).map(drop),
+        Asked::Array(asked) | Asked::Adopted(asked) => home.create_array(&asked).map(drop),
     }
     .map_err(failed(&args.volume))?;
     Ok((home, temporary))

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use flashlore_array::icash::Mode;
 use flashlore_serve::Home;
-use flashlore_serve::array::CreateArray;
+use flashlore_serve::array::adopt::image_bytes;
+use flashlore_serve::array::{CreateArray, Made};
 use flashlore_volume::options::default_capacity;
 use flashlore_volume::{CreateOptions, Encoding, HistoryIdentity, Policy};
 
@@ -12,6 +13,7 @@ use super::{clocks, human};
 use crate::cli::{ArrayArgs, ArrayMode, CreateArgs, OnPressure, VolumeSystem};
 use crate::error::CliError;
 use crate::output::tell;
+use crate::progress::Progress;
 
 /// Policy, deltas, compression, history; nothing of an array.
 fn parts(system: VolumeSystem) -> Option<(Policy, bool, bool, bool)> {
@@ -31,6 +33,8 @@ fn parts(system: VolumeSystem) -> Option<(Policy, bool, bool, bool)> {
 pub(super) enum Asked {
     Volume(CreateOptions),
     Array(CreateArray),
+    /// An array around a disk image, which is its slow medium.
+    Adopted(CreateArray),
 }
 
 pub(super) fn random<const N: usize>() -> Result<[u8; N], CliError> {
@@ -43,17 +47,22 @@ pub(super) fn random<const N: usize>() -> Result<[u8; N], CliError> {
 /// What the flags ask for.
 pub(super) fn asked(args: &CreateArgs) -> Result<Asked, CliError> {
     let Some(parts) = parts(args.system) else {
-        return array(args).map(Asked::Array);
+        let asked = array(args)?;
+        return Ok(match args.array.adopt {
+            Some(_) => Asked::Adopted(asked),
+            None => Asked::Array(asked),
+        });
     };
     let given = &args.array;
-    let paths = given.fast.is_some() || given.slow.is_some();
+    let paths = given.fast.is_some() || given.slow.is_some() || given.adopt.is_some();
+    let budgets = given.budgets;
     let numbers =
-        given.machines.is_some() || given.fast_size.is_some() || given.delta_ram.is_some();
+        given.machines.is_some() || budgets.fast_size.is_some() || budgets.delta_ram.is_some();
     let ways = given.ordered || given.mode.is_some() || given.strict || given.overwrite;
     if paths || numbers || ways {
         return Err(CliError::Usage(
-            "--fast, --slow, --machines, --fast-size, --delta-ram, --ordered, --mode, --strict and --overwrite are for \
-             --system i-cash"
+            "--fast, --slow, --adopt, --machines, --fast-size, --delta-ram, --ordered, --mode, --strict and --overwrite \
+             are for --system i-cash"
                 .to_owned(),
         ));
     }
@@ -70,9 +79,9 @@ fn array(args: &CreateArgs) -> Result<CreateArray, CliError> {
     let ArrayArgs {
         fast,
         slow,
+        adopt,
         machines,
-        fast_size,
-        delta_ram,
+        budgets,
         ordered,
         mode,
         strict,
@@ -80,16 +89,28 @@ fn array(args: &CreateArgs) -> Result<CreateArray, CliError> {
     } = &args.array;
     let needed = |path: &Option<PathBuf>| {
         path.clone().ok_or_else(|| {
-            CliError::Usage("--system i-cash needs --fast FILE and --slow FILE".to_owned())
+            CliError::Usage(
+                "--system i-cash needs --fast FILE and --slow FILE, or --adopt IMAGE".to_owned(),
+            )
         })
+    };
+    let size = match (args.size, adopt) {
+        (Some(size), _) => size.0,
+        (None, Some(image)) => {
+            image_bytes(image).map_err(|source| CliError::serve(&args.directory, source))?
+        }
+        (None, None) => return Err(no_size()),
     };
     Ok(CreateArray {
         fast: needed(fast)?,
-        slow: needed(slow)?,
-        size: args.size.0,
+        slow: match adopt {
+            Some(image) => image.clone(),
+            None => needed(slow)?,
+        },
+        size,
         machines: machines.unwrap_or(1),
-        fast_size: fast_size.map(|size| size.0),
-        delta_ram: delta_ram.map(|size| size.0),
+        fast_size: budgets.fast_size.map(|size| size.0),
+        delta_ram: budgets.delta_ram.map(|size| size.0),
         ordered: *ordered,
         mode: match mode {
             Some(ArrayMode::WriteThrough) => Mode::WriteThrough,
@@ -110,7 +131,7 @@ fn volume(
             "--min-window needs a system with a history: bvssd or combined".to_owned(),
         ));
     }
-    let size = args.size.0;
+    let size = args.size.ok_or_else(no_size)?.0;
     Ok(CreateOptions {
         policy,
         history: history.then(|| HistoryIdentity {
@@ -129,6 +150,11 @@ fn volume(
         now: clocks().wall(),
         seed: random()?,
     })
+}
+
+/// Nobody said how large it is to be, which the arguments do not allow.
+fn no_size() -> CliError {
+    CliError::Usage("--size says how many bytes it shows".to_owned())
 }
 
 pub fn create(args: &CreateArgs) -> Result<(), CliError> {
@@ -153,19 +179,32 @@ pub fn make(args: &CreateArgs) -> Result<String, CliError> {
         }
         Asked::Array(asked) => {
             let made = home.create_array(&asked).map_err(failed)?;
+            array_told(&home, &asked, &made)
+        }
+        Asked::Adopted(asked) => {
+            let progress = Progress::phase("reading the image");
+            let made = home.adopt_image(&asked, &mut |_| {}).map_err(failed)?;
+            drop(progress);
             format!(
-                "created {} ({} of {}; it takes {} of the fast medium and {} of the slow one; open it takes about {} \
-                 of memory)",
-                home.description().display(),
-                match made.shape.machines.len() {
-                    1 => "1 machine".to_owned(),
-                    machines => format!("{machines} machines"),
-                },
-                human(asked.size),
-                human(made.bytes.0),
-                human(made.bytes.1),
-                human(made.memory()),
+                "{}; {} is what machine 0 holds",
+                array_told(&home, &asked, &made),
+                asked.slow.display()
             )
         }
     })
+}
+
+fn array_told(home: &Home, asked: &CreateArray, made: &Made) -> String {
+    format!(
+        "created {} ({} of {}; it takes {} of the fast medium and {} of the slow one; open it takes about {} of memory)",
+        home.description().display(),
+        match made.shape.machines.len() {
+            1 => "1 machine".to_owned(),
+            machines => format!("{machines} machines"),
+        },
+        human(asked.size),
+        human(made.bytes.0),
+        human(made.bytes.1),
+        human(made.memory()),
+    )
 }

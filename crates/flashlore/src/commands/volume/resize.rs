@@ -1,5 +1,6 @@
-//! `resize`: a volume becomes larger.
+//! `resize`: a volume or an array becomes larger.
 
+use flashlore_array::icash::Shape;
 use flashlore_serve::served::recovery_told;
 use flashlore_volume::options::capacity;
 
@@ -10,6 +11,12 @@ use crate::output::tell;
 
 pub fn resize(args: &ResizeArgs) -> Result<(), CliError> {
     let home = home(&args.volume);
+    if home.is_array() {
+        return resize_array(args);
+    }
+    if args.machines.is_some() {
+        return Err(CliError::Usage("--machines is for arrays".to_owned()));
+    }
     let (size, room) = (
         args.grow.map(|size| size.0),
         args.capacity.map(|room| room.0),
@@ -27,6 +34,31 @@ pub fn resize(args: &ResizeArgs) -> Result<(), CliError> {
         human(capacity(&from)),
         human(capacity(&to)),
         human(flashlore_volume::memory_needed(&to)),
+    ));
+    Ok(())
+}
+
+fn resize_array(args: &ResizeArgs) -> Result<(), CliError> {
+    if args.capacity.is_some() {
+        return Err(CliError::Usage(
+            "--capacity is for volumes: an array holds what it shows".to_owned(),
+        ));
+    }
+    let size = args.grow.map(|size| size.0);
+    let grown = home(&args.volume).grow_array(size, args.machines, mode(&args.volume));
+    let grown = grown.map_err(failed(&args.volume))?;
+    let told = |shape: &Shape| {
+        let blocks = shape.machines.first().map_or(0, |machine| machine.blocks);
+        let size = human(u64::from(blocks) * 4096);
+        format!("{} x {size}", shape.machines.len())
+    };
+    tell(&format!(
+        "{}: machines from {} to {}; it reaches to {} of its slow medium; open it takes about {} of memory",
+        args.volume.directory.display(),
+        told(&grown.from),
+        told(&grown.to),
+        human(grown.end),
+        human(grown.memory),
     ));
     Ok(())
 }

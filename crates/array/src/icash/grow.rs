@@ -1,0 +1,211 @@
+//! An array grows: machines become larger, machines are added, the log becomes longer.
+//!
+//! Blocks, the log and frozen places stay where they lie. What is written anew is what describes them: superblock, root,
+//! table and journal, in another place of the slow medium. So until whoever opens the array looks there, it is as it was.
+//! Blocks are counted through all machines and change their numbers; data blocks, the log and frozen places keep theirs.
+//!
+//! Invariant: the old array and the new one hold the same, and only one of them is ever opened again.
+
+use std::sync::Arc;
+
+use flashlore_medium::{Medium, Piece, cut, joined};
+
+use crate::addresses::Addresses;
+use crate::element::Device;
+use crate::error::ArrayError;
+use crate::icash::content::ZEROS;
+use crate::icash::format::superblock::Session;
+use crate::icash::format::{Areas, Root, Shape, Superblock, table};
+use crate::icash::open::{Recovered, recover};
+use crate::icash::parameters::BLOCK_BYTES;
+use crate::icash::place::BlockEntry;
+use crate::icash::table::Table;
+use crate::media::Media;
+
+/// Refuses a shape that an array of another one cannot grow to.
+///
+/// # Errors
+/// It is no shape, or something in it is smaller or different: what, as a sentence.
+pub fn check_growth(from: &Shape, to: &Shape) -> Result<(), ArrayError> {
+    to.validate()?;
+    let different = [
+        ("data blocks", from.slots == to.slots),
+        ("frozen places", from.frozen_blocks == to.frozen_blocks),
+        (
+            "blocks of a segment of the log",
+            from.segment_blocks == to.segment_blocks,
+        ),
+        (
+            "fewer segments of the log",
+            from.log_segments <= to.log_segments,
+        ),
+        (
+            "another journal",
+            (from.journal_blocks == 0) == (to.journal_blocks == 0)
+                && from.journal_blocks <= to.journal_blocks,
+        ),
+        ("fewer machines", from.machines.len() <= to.machines.len()),
+    ];
+    if let Some((what, _)) = different.iter().find(|(_, holds)| !holds) {
+        return Err(ArrayError::Shape(format!(
+            "an array does not grow to one with {what}"
+        )));
+    }
+    for (old, new) in from.machines.iter().zip(&to.machines) {
+        if old.number != new.number || old.blocks > new.blocks {
+            return Err(ArrayError::Shape(format!(
+                "machine {} of {} blocks does not grow to machine {} of {}",
+                old.number, old.blocks, new.number, new.blocks
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Where the parts of the slow medium lie when an array has grown from one shape to another: what is new begins at byte
+/// `end` of the file or device, behind all that the array has there. `old` are its pieces before, none if it lies as it is.
+///
+/// # Errors
+/// It does not grow to this shape.
+pub fn grown_pieces(
+    old: &[Piece],
+    from: &Shape,
+    to: &Shape,
+    end: u64,
+) -> Result<Vec<Piece>, ArrayError> {
+    const BLOCK: u64 = BLOCK_BYTES as u64;
+    check_growth(from, to)?;
+    let (before, after) = (Areas::of(from), Areas::of(to));
+    let as_it_is = [Piece {
+        at: 0,
+        bytes: before.slow_blocks * BLOCK,
+    }];
+    let old = if old.is_empty() { &as_it_is } else { old };
+    let mut next = end;
+    let mut pieces = Vec::new();
+    let mut part = |kept: std::ops::Range<u64>, blocks: u64| {
+        let bytes = (blocks - (kept.end - kept.start)) * BLOCK;
+        pieces.extend(cut(old, kept.start * BLOCK..kept.end * BLOCK));
+        pieces.push(Piece { at: next, bytes });
+        next += bytes;
+    };
+    part(0..0, after.log);
+    part(before.log..before.frozen, after.frozen - after.log);
+    part(before.frozen..before.home, after.home - after.frozen);
+    let mut home = before.home;
+    for (index, machine) in to.machines.iter().enumerate() {
+        let kept = from.machines.get(index).map_or(0, |old| old.blocks.into());
+        part(home..home + kept, machine.blocks.into());
+        home += kept;
+    }
+    Ok(joined(pieces))
+}
+
+/// Writes what describes an array of another shape, so that it holds what the array on `old` holds. Both are the slow
+/// medium: on `new` the log, the frozen places and the native places of the blocks that there were lie where they do on
+/// `old`, and the first areas do not. Nothing that `old` needs is written; the fast medium is not needed.
+///
+/// # Errors
+/// The array was not closed, does not grow to this shape, is damaged, or the medium failed.
+pub fn grow(old: Arc<dyn Medium>, new: Arc<dyn Medium>, shape: &Shape) -> Result<(), ArrayError> {
+    let recovered = recover(&mut Media::new(old.clone(), old))?;
+    if !recovered.was_closed() {
+        return Err(ArrayError::Shape(
+            "an array that was not closed does not grow".into(),
+        ));
+    }
+    check_growth(&recovered.superblock.shape, shape)?;
+    let areas = Areas::of(shape);
+    let needed = areas.slow_blocks * BLOCK_BYTES as u64;
+    if new.len() < needed {
+        return Err(ArrayError::Shape(format!(
+            "the slow medium has {} bytes, the array needs {needed}",
+            new.len()
+        )));
+    }
+    let table = grown_table(&recovered, &areas, shape);
+    let mut media = Media::new(new.clone(), new);
+    let grown = Grown {
+        recovered: &recovered,
+        areas,
+        shape,
+        // The other root is void, whichever it is.
+        checkpoint: recovered.root.checkpoint + 1,
+    };
+    grown.write(&mut media, &table)
+}
+
+/// The table with its entries at the new numbers of their blocks.
+fn grown_table(recovered: &Recovered, areas: &Areas, shape: &Shape) -> Table {
+    let copies = vec![0; areas.table_pages as usize];
+    let mut table = Table::new(shape.blocks(), shape.frozen_blocks, copies);
+    let addresses = Addresses::new(&shape.machines);
+    for block in 0..recovered.table.len() {
+        let entry = recovered.table.get(block);
+        if entry != BlockEntry::ZERO {
+            let lba = recovered.addresses.lba(block);
+            let block = addresses.block(lba).expect("machines only grow");
+            table.set(block, entry);
+        }
+    }
+    for place in 0..recovered.table.frozen_places() {
+        if let Some(frozen) = recovered.table.frozen(place) {
+            table.set_frozen(place, frozen);
+        }
+    }
+    table
+}
+
+/// What is written.
+struct Grown<'a> {
+    recovered: &'a Recovered,
+    areas: Areas,
+    shape: &'a Shape,
+    checkpoint: u64,
+}
+
+impl Grown<'_> {
+    fn write(&self, media: &mut Media, table: &Table) -> Result<(), ArrayError> {
+        let (areas, tag) = (&self.areas, self.recovered.tag);
+        for copy in 0..2 {
+            let other = areas.root(self.checkpoint - 1, copy);
+            media.write(
+                Device::Slow,
+                other,
+                &vec![0; areas.root_blocks as usize * BLOCK_BYTES],
+            )?;
+        }
+        let mut copies = vec![0; areas.table_pages as usize];
+        for &page in table.dirty() {
+            let offset = areas.table_page(page, 0);
+            let entries = table.page(page);
+            let bytes = table::encode(entries, tag, page, self.checkpoint, offset);
+            media.write(Device::Slow, offset, &bytes)?;
+            copies[page as usize] = 1;
+        }
+        let root = Root {
+            checkpoint: self.checkpoint,
+            copies,
+            ..self.recovered.root.clone()
+        };
+        let offset = areas.root(self.checkpoint, 0);
+        media.write(Device::Slow, offset, &root.encode_twice(tag, areas))?;
+        // Without a journal the log lies there.
+        if self.shape.journal_blocks > 0 {
+            media.write(Device::Slow, areas.journal * BLOCK_BYTES as u64, &ZEROS)?;
+        }
+        for copy in 0..2 {
+            let superblock = Superblock {
+                id: self.recovered.superblock.id,
+                is_fast: false,
+                is_fresh: false,
+                session: Session::default(),
+                shape: self.shape.clone(),
+            };
+            let offset = copy * BLOCK_BYTES as u64;
+            media.write(Device::Slow, offset, &superblock.encode(copy))?;
+        }
+        media.sync(Device::Slow)?;
+        Ok(())
+    }
+}
