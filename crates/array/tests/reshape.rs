@@ -421,3 +421,48 @@ fn a_grown_array_gets_a_new_fast_medium() {
     }
     assert_eq!(arrays, 12);
 }
+
+/// An array on new media: the power is cut at every call while the old one is copied. If the copy says that it is done and
+/// closed, it is there whatever the media lost.
+#[test]
+fn a_copy_that_was_closed_is_durable() {
+    let (mut cuts, mut whole) = (0, 0);
+    for (seed, setup) in setups(12) {
+        let mut draw = Draw::new(seed ^ 0xC09);
+        let state: Vec<Value> = (0..setup.blocks()).map(|_| draw_value(&mut draw)).collect();
+        let empty = {
+            let (fast, slow) = setup.sizes();
+            (vec![0xE5; fast], vec![0xE5; slow])
+        };
+        for cut in 1.. {
+            let power = Power::new(empty.clone(), Trouble::CutBoth(cut));
+            let (fast, slow) = power.media();
+            let copy = || {
+                icash::create(fast.clone(), slow.clone(), ID, &setup.shape)?;
+                let mut element = ICash::open(fast, slow, setup.options.clone())?;
+                let mut first = 0;
+                for machine in &setup.shape.machines {
+                    let native = setup.shape.machines[0].number;
+                    let mut read = |address: u64, to: &mut [u8; BLOCK]| {
+                        *to = page(state[first + address as usize]);
+                        Ok(())
+                    };
+                    element.create_image(native, machine.number, &mut read)?;
+                    first += machine.blocks as usize;
+                }
+                element.close()
+            };
+            let done: Result<(), flashlore_array::ArrayError> = copy();
+            let left = power.survivors(&mut draw);
+            cuts += 1;
+            if done.is_ok() {
+                let mut element = setup.open(memory(&left.0), memory(&left.1)).unwrap();
+                demand(&setup, &mut element, &state, &format!("seed {seed}"));
+                assert!(element.was_closed());
+                whole += 1;
+                break;
+            }
+        }
+    }
+    assert!(whole == 12 && cuts > 12 * 30, "{whole} {cuts}");
+}

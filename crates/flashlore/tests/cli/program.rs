@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -110,6 +112,24 @@ impl Place {
     pub fn write(&self, name: &str, text: &str) -> &Self {
         fs::write(self.path(name), text).unwrap();
         self
+    }
+
+    /// Starts the program and kills it after so long; whether it had ended by itself.
+    pub fn run_killed(&self, args: &[&str], after: Duration) -> bool {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_flashlore"))
+            .args(args)
+            .current_dir(self.path(""))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        thread::sleep(after);
+        let ended = child.try_wait().unwrap().is_some();
+        // It may end meanwhile.
+        let _ = child.kill();
+        child.wait().unwrap();
+        ended
     }
 
     pub fn run(&self, args: &[&str]) -> Ran {
