@@ -274,7 +274,8 @@ fn exports_the_image(place: &Place) {
     fs::remove_file(place.path("out")).ok();
     quiet(place.run(&["export", "disk", "out"]));
     assert!(bytes(place, "out")[..SIZE] == image());
-    place.run(&["check", "disk"]).ok();
+    let checked = place.run(&["check", "disk"]);
+    assert_eq!(checked.code, 0, "{}", checked.stderr);
 }
 
 #[test]
