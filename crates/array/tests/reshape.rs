@@ -111,7 +111,10 @@ fn adopting_never_writes_to_the_image() {
             let adopted = adopt(fast, view(slow, &pieces), ID, &setup.shape, &mut |blocks| {
                 seen += blocks
             });
-            assert!(adopted.is_ok() || power.calls() >= cut, "it fails by itself: {adopted:?}");
+            assert!(
+                adopted.is_ok() || power.calls() >= cut,
+                "it fails by itself: {adopted:?}"
+            );
             let left = power.survivors(&mut draw);
             cuts += 1;
             let image = &before.1[..values.len() * BLOCK];
@@ -166,7 +169,10 @@ fn a_machine_that_leaves_is_a_plain_image() {
                 element.close()
             };
             let left_it = leave();
-            assert!(left_it.is_ok() || power.calls() >= cut, "it fails by itself: {left_it:?}");
+            assert!(
+                left_it.is_ok() || power.calls() >= cut,
+                "it fails by itself: {left_it:?}"
+            );
             let left = power.survivors(&mut draw);
             cuts += 1;
             let slow = view(memory(&left.1), &pieces);
@@ -309,7 +315,10 @@ fn an_array_that_grows_holds_what_it_held() {
                 let power = Power::new(closed.clone(), Trouble::CutBoth(cut));
                 let (_, raw) = power.media();
                 let done = grow(view(raw.clone(), &pieces), view(raw, &new), &to.shape);
-                assert!(done.is_ok() || power.calls() >= cut, "it fails by itself: {done:?}");
+                assert!(
+                    done.is_ok() || power.calls() >= cut,
+                    "it fails by itself: {done:?}"
+                );
                 let left = power.survivors(&mut draw);
                 cuts += 1;
                 let kept = left.1[..end as usize] == closed.1[..end as usize];
@@ -456,7 +465,10 @@ fn a_copy_that_was_closed_is_durable() {
                 element.close()
             };
             let done: Result<(), flashlore_array::ArrayError> = copy();
-            assert!(done.is_ok() || power.calls() >= cut, "it fails by itself: {done:?}");
+            assert!(
+                done.is_ok() || power.calls() >= cut,
+                "it fails by itself: {done:?}"
+            );
             let left = power.survivors(&mut draw);
             cuts += 1;
             if done.is_ok() {

@@ -120,6 +120,21 @@ pub struct Memory {
     pub pool: usize,
 }
 
+impl Memory {
+    /// All of it.
+    pub fn all(&self) -> usize {
+        let Memory {
+            segments,
+            virtual_blocks,
+            data_blocks,
+            heatmap,
+            table,
+            pool,
+        } = self;
+        segments + virtual_blocks + data_blocks + heatmap + table + pool
+    }
+}
+
 /// How far an element is, and what room it has.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Status {

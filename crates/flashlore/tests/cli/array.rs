@@ -527,6 +527,7 @@ fn figures_are_scraped() {
         "flashlore_array_dirty_bytes ",
         "flashlore_array_dirty_bytes_target ",
         "flashlore_array_bypassed_bytes_total{kind=\"read\"} 0",
+        "flashlore_array_tuned_info{key=\"fill\",value=\"read\"} 1",
         "flashlore_info{kind=\"array\",name=\"disk\",system=\"i-cash\",",
     ] {
         assert!(page.contains(line), "{line} is not in {page}");

@@ -83,11 +83,12 @@ impl Made {
 /// Bytes of memory that an array takes while it is open, about.
 pub fn memory_needed(shape: &Shape, options: &Options) -> u64 {
     // Counted of `ICash::memory` and of what an allocator adds: entries of the table; virtual blocks in list and
-    // map; segments with their links; users of a data block and the sets of those that depend on it.
+    // map; segments with their links; users of a data block and the sets of those that depend on it; blocks in RAM.
     16 * shape.blocks()
         + 300 * u64::from(options.virtual_blocks)
         + 68 * u64::from(options.segments)
         + 200 * shape.data_blocks()
+        + 4200 * u64::from(options.ram_blocks)
         + (16 << 20)
 }
 

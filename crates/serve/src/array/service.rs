@@ -280,7 +280,6 @@ fn element_info(element: &ICash, store: &Store, running: Running) -> ElementInfo
     let (used, peak) = element.segments_used();
     let options = element.options();
     let (counters, statistics) = store.figures().unwrap_or_default();
-    let memory = element.memory();
     let segment = SEGMENT_BYTES as u64;
     let log_segment = u64::from(shape.segment_blocks) * PAGE;
     let named = counters.named().into_iter();
@@ -306,11 +305,7 @@ fn element_info(element: &ICash, store: &Store, running: Running) -> ElementInfo
         waiting: status.unrecorded,
         epoch: status.epoch,
         checkpoint: status.checkpoint,
-        memory: (memory.segments
-            + memory.virtual_blocks
-            + memory.heatmap
-            + memory.table
-            + memory.pool) as u64,
+        memory: element.memory().all() as u64,
         traffic: [
             traffic("fast", &statistics.fast),
             traffic("slow", &statistics.slow),

@@ -28,11 +28,26 @@ pub(crate) fn measure(service: &ArrayService, page: &mut Page) {
             page.of("event", name, count);
         }
     }
+    tuned(service, page);
     page.gauge(
         "flashlore_failed",
         "1 if a medium failed: the array is read-only.",
         u8::from(info.failure.is_some()),
     );
+}
+
+/// How it works, as `flashlore tune` shows it.
+fn tuned(service: &ArrayService, page: &mut Page) {
+    let asked = Request::Tune { pairs: Vec::new() };
+    let Ok(Answer::Tuned { values }) = service.carry_out(&asked) else {
+        return;
+    };
+    let help = "How the array works, as flashlore tune shows it; always 1.";
+    page.family("flashlore_array_tuned_info", MetricKind::Gauge, help);
+    for tuned in &values {
+        let labels = [("key", tuned.key.as_str()), ("value", tuned.value.as_str())];
+        page.sample("", &labels, 1);
+    }
 }
 
 fn bytes(page: &mut Page, info: &ArrayInfo) {

@@ -31,6 +31,7 @@ function blocks() {
   ];
   const log = new Gauge("Log in use", bytes);
   const away = new Gauge("Blocks that are not at home", whole);
+  const tuned = words();
   const charts = [
     new Chart(STATES.map(([are, name, look]) => valueOf(name, look, "array_virtual_blocks", ["are", are])), {
       title: "Virtual blocks",
@@ -55,13 +56,16 @@ function blocks() {
     const most = reading.get("array_away_blocks_limit");
     away.figure.hidden = !most;
     away.show(reading.get("array_away_blocks"), most);
+    const values = reading.samples("array_tuned_info").map(({ labels }) => `${labels.key} ${labels.value}`);
+    tuned.hidden = !values.length;
+    say(tuned, `Works with: ${values.join(", ")}. Another terminal changes it: flashlore tune.`);
   };
   const meaning = words(
     "A block that resembles a reference is kept as a delta from it, in RAM and in the log on the slow medium. ",
     "References lie on the fast medium.",
   );
   const all = element("div", { class: "panels" }, ...gauges.map(([gauge]) => gauge.figure), log.figure, away.figure);
-  return { parts: [meaning, kinds.figure, all, panels(...charts)], charts, show };
+  return { parts: [meaning, kinds.figure, all, tuned, panels(...charts)], charts, show };
 }
 
 function media() {
