@@ -56,6 +56,13 @@ pub fn dedup_options(id: &Identity) -> DedupOptions {
     }
 }
 
+/// Where deltas are all that is encoded, one of so many pages may be a base that deltas alone keep, as in the preset
+/// `delta-ftl`: without a quota such a device programs up to 2.5 times what a plain one does (docs/mechanisms.md). What is
+/// compressed besides takes so much less that a price for bases is enough.
+const QUOTA: u32 = 100;
+/// So many on any volume: a small one is to have deltas too.
+const LEAST_QUOTA: u32 = 64;
+
 /// What is encoded, and when.
 pub fn delta_options(id: &Identity) -> Option<DeltaOptions> {
     let Encoding {
@@ -79,7 +86,10 @@ pub fn delta_options(id: &Identity) -> Option<DeltaOptions> {
         },
         // As the simulated system: docs/composition.md.
         lambda: 250,
-        most_pinned: u32::MAX,
+        most_pinned: match compression {
+            true => u32::MAX,
+            false => (id.exported / QUOTA).max(LEAST_QUOTA),
+        },
         similar: None,
     })
 }
@@ -111,4 +121,33 @@ pub fn versions_options(id: &Identity) -> Option<VersionsOptions> {
         reserve: units / RESERVE,
         entries_in_ram: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::CreateOptions;
+
+    #[test]
+    fn only_where_nothing_is_compressed_bases_have_a_quota() {
+        let quota = |size: u64, deltas, compression| {
+            let asked = CreateOptions {
+                policy: Policy::Plain,
+                history: None,
+                encoding: Encoding {
+                    deltas,
+                    compression,
+                },
+                size,
+                capacity: size,
+                now: 0,
+                seed: [0; 48],
+            };
+            delta_options(&asked.identity().unwrap()).map(|options| options.most_pinned)
+        };
+        assert_eq!(quota(400 << 20, true, false), Some(1024));
+        assert_eq!(quota(4 << 20, true, false), Some(64));
+        assert_eq!(quota(400 << 20, true, true), Some(u32::MAX));
+        assert_eq!(quota(400 << 20, false, false), None);
+    }
 }
