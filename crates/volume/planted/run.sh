@@ -9,7 +9,7 @@
 #
 # All tests must pass without a planted bug, else it stops. PLANTED_TESTS names the tests to run: `ftl/conflicts` is
 # one of the crate `ftl`, a program of its own or a module of its tests, `crash_search` one of the volume, and `lib`
-# those inside it.
+# those inside it. A line `Found by TEST.` of a patch names the one that runs first.
 #
 # CARGO_TARGET_DIR is where it builds, target/planted unless given.
 set -u
@@ -47,9 +47,9 @@ on_test() {
     "$@" --quiet --package "flashlore-$crate" "$target" -- $only >"$log" 2>&1
 }
 
-# Answers the first test that fails, or nothing.
+# Answers the first of these tests that fails, or nothing.
 first_failure() {
-    for test in $tests; do
+    for test in "$@"; do
         if ! on_test "$test" cargo test --no-run; then
             echo "does not build: $(grep -m 1 '^error' "$log")"
             return
@@ -73,7 +73,7 @@ first_failure() {
 missed=0
 [ $# -gt 0 ] || set -- $(cd "$patches" && ls ./*.patch | sed 's|^\./||; s|\.patch$||')
 # A test that fails anyway finds nothing: this run is never left out.
-found=$(first_failure)
+found=$(first_failure $tests)
 if [ -n "$found" ]; then
     echo "without a planted bug: $found"
     exit 1
@@ -85,7 +85,8 @@ for name in "$@"; do
         missed=1
         continue
     fi
-    found=$(first_failure)
+    # The test that found it before comes first.
+    found=$(first_failure $(sed -n 's/^Found by \([a-z_/]*\)\.$/\1/p' "$patches/$name.patch") $tests)
     case $found in
     "")
         echo "NOT FOUND       $name"
