@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flashlore_array::Element;
 use flashlore_array::icash::format::Areas;
 use flashlore_array::icash::{
-    self, ICash, Mode, Shape, TooBig, adopt, adopted_pieces, grow, grown_pieces,
+    self, ICash, Mode, Shape, SlowAlone, TooBig, adopt, adopted_pieces, grow, grown_pieces,
 };
 use flashlore_medium::{Medium, MemoryMedium, Piece, Pieced};
 
@@ -135,11 +135,26 @@ fn adopting_never_writes_to_the_image() {
     assert!(arrays == 24 && cuts > 24 * 10, "{arrays} {cuts}");
 }
 
+/// What the slow medium alone holds, of an array that writes home in order.
+fn alone(setup: &Setup, slow: &[u8], pieces: &[Piece]) -> Option<Vec<u8>> {
+    if setup.shape.journal_blocks == 0 {
+        return None;
+    }
+    let mut alone = SlowAlone::open(view(memory(slow), pieces)).unwrap();
+    let mut bytes = Vec::new();
+    for block in 0..setup.blocks() {
+        let mut page = [1; BLOCK];
+        alone.read(setup.lba(block), &mut page).unwrap();
+        bytes.extend_from_slice(&page);
+    }
+    Some(bytes)
+}
+
 /// An adopted image is used, and left: cut at every call the array goes on with what it held, and in the end the begin of
 /// the slow medium is what the first machine held.
 #[test]
 fn a_machine_that_leaves_is_a_plain_image() {
-    let (mut cuts, mut changed) = (0, 0);
+    let (mut cuts, mut changed, mut alone_seen) = (0, 0, 0);
     for (seed, setup) in setups(24) {
         let mut draw = Draw::new(seed);
         let values = image(&setup, &mut draw);
@@ -158,6 +173,7 @@ fn a_machine_that_leaves_is_a_plain_image() {
         let image_bytes = values.len() * BLOCK;
         let expected = content(&state[..values.len()]);
         changed += u64::from(expected != before.1[..image_bytes]);
+        let batch = alone(&setup, &used.1, &pieces);
         for cut in 1.. {
             let how = format!("seed {seed}, cut {cut}");
             let power = Power::new(used.clone(), Trouble::CutBoth(cut));
@@ -165,7 +181,7 @@ fn a_machine_that_leaves_is_a_plain_image() {
             let leave = || {
                 let mut element = setup.open(fast, view(slow, &pieces))?;
                 let machine = setup.shape.machines[0].number;
-                element.bring_home(machine, &mut |_| {})?;
+                assert!(element.bring_home(machine, &mut |_| {})?.is_empty());
                 element.close()
             };
             let left_it = leave();
@@ -175,6 +191,12 @@ fn a_machine_that_leaves_is_a_plain_image() {
             );
             let left = power.survivors(&mut draw);
             cuts += 1;
+            if let Some(batch) = &batch {
+                let found = alone(&setup, &left.1, &pieces).unwrap();
+                let is_state = found == *batch || found == content(&state);
+                assert!(is_state, "{how}: the slow medium alone is no state");
+                alone_seen += 1;
+            }
             let slow = view(memory(&left.1), &pieces);
             let mut element = setup.open(memory(&left.0), slow).unwrap();
             demand(&setup, &mut element, &state, &how);
@@ -184,12 +206,15 @@ fn a_machine_that_leaves_is_a_plain_image() {
             }
         }
     }
-    assert!(cuts > 24 * 20 && changed >= 20, "{cuts} {changed}");
+    assert!(
+        cuts > 24 * 20 && changed >= 20 && alone_seen > 50,
+        "{cuts} {changed} {alone_seen}"
+    );
 }
 
-/// A machine does not leave while one of its blocks cannot be read, and the array goes on.
+/// Whoever lets a machine leave hears which of its blocks cannot be read, and the array goes on.
 #[test]
-fn what_cannot_be_read_keeps_a_machine_from_leaving() {
+fn what_cannot_be_read_is_named_when_a_machine_leaves() {
     let (_, setup) = setups(40)
         .find(|(_, setup)| setup.shape.journal_blocks == 0 && setup.options.mode == Mode::WriteBack)
         .unwrap();
@@ -218,11 +243,12 @@ fn what_cannot_be_read_keeps_a_machine_from_leaving() {
     rotten[2 * BLOCK..].fill(0x77);
     let mut element = setup.open(memory(&rotten), whole).unwrap();
     let machine = setup.shape.machines[0].number;
-    let refused = element
-        .bring_home(machine, &mut |_| {})
-        .unwrap_err()
-        .to_string();
-    assert!(refused.contains("cannot be read"), "{refused}");
+    let unreadable = element.bring_home(machine, &mut |_| {}).unwrap();
+    assert!(!unreadable.is_empty());
+    for (block, _) in &unreadable {
+        let read = element.look(setup.lba(*block as usize), &mut [0; BLOCK]);
+        assert!(read.is_err(), "block {block}");
+    }
     element.check().unwrap();
 }
 
@@ -481,4 +507,33 @@ fn a_copy_that_was_closed_is_durable() {
         }
     }
     assert!(whole == 12 && cuts > 12 * 30, "{whole} {cuts}");
+}
+
+/// An image around which an array lies is not adopted with what describes that array.
+#[test]
+fn what_describes_an_array_is_no_part_of_an_image() {
+    let (_, setup) = setups(1).next().unwrap();
+    let values = image(&setup, &mut Draw::new(1));
+    let before = before_adoption(&setup, &values);
+    let pieces = adopted_pieces(&setup.shape).unwrap();
+    let (fast, slow) = (memory(&before.0), memory(&before.1));
+    adopt(
+        fast,
+        view(slow.clone(), &pieces),
+        ID,
+        &setup.shape,
+        &mut |_| {},
+    )
+    .unwrap();
+    let mut shape = setup.shape.clone();
+    shape.machines[0].blocks = (slow.len() / BLOCK as u64) as u32;
+    let needed = icash::bytes_needed(&shape).unwrap();
+    let mut longer = bytes(&*slow);
+    longer.resize(needed.1 as usize, 0);
+    let whole = view(memory(&longer), &adopted_pieces(&shape).unwrap());
+    let fast = memory(&vec![0; needed.0 as usize]);
+    let error = adopt(fast, whole, ID, &shape, &mut |_| {})
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("leave that array first"), "{error}");
 }

@@ -153,6 +153,7 @@ impl<'a> New<'a> {
             let home = self.areas.home_of(first);
             self.media.read(Device::Slow, home, content)?;
             let (pages, _) = content.as_chunks::<BLOCK_BYTES>();
+            demand_no_array(first, pages)?;
             let entries: Vec<RawEntry> = pages.iter().map(|page| at_home(page).into()).collect();
             if entries.iter().any(|entry| *entry != RawEntry::default()) {
                 let offset = self.areas.table_page(page, 0);
@@ -206,6 +207,19 @@ impl<'a> New<'a> {
         }
         Ok(())
     }
+}
+
+/// Refuses pages of an image among which something describes an array around what is before it: the image ends there.
+fn demand_no_array(first: u32, pages: &[Page]) -> Result<(), ArrayError> {
+    for (block, page) in (first..).zip(pages) {
+        let around = |found: &Superblock| !found.is_fast && found.shape.machines[0].blocks == block;
+        if Superblock::parse(page, 0).is_ok_and(|found| around(&found)) {
+            return Err(ArrayError::Shape(format!(
+                "behind block {block} lies what describes an array around the image: leave that array first"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The entry of a block that holds what lies at its native place: one of zeros holds nothing.

@@ -167,6 +167,18 @@ struct Grown<'a> {
 impl Grown<'_> {
     fn write(&self, media: &mut Media, table: &Table) -> Result<(), ArrayError> {
         let (areas, tag) = (&self.areas, self.recovered.tag);
+        // First, so that whoever finds a growth that was interrupted knows whose it is.
+        for copy in 0..2 {
+            let superblock = Superblock {
+                id: self.recovered.superblock.id,
+                is_fast: false,
+                is_fresh: false,
+                session: Session::default(),
+                shape: self.shape.clone(),
+            };
+            let offset = copy * BLOCK_BYTES as u64;
+            media.write(Device::Slow, offset, &superblock.encode(copy))?;
+        }
         for copy in 0..2 {
             let other = areas.root(self.checkpoint - 1, copy);
             media.write(
@@ -193,17 +205,6 @@ impl Grown<'_> {
         // Without a journal the log lies there.
         if self.shape.journal_blocks > 0 {
             media.write(Device::Slow, areas.journal * BLOCK_BYTES as u64, &ZEROS)?;
-        }
-        for copy in 0..2 {
-            let superblock = Superblock {
-                id: self.recovered.superblock.id,
-                is_fast: false,
-                is_fresh: false,
-                session: Session::default(),
-                shape: self.shape.clone(),
-            };
-            let offset = copy * BLOCK_BYTES as u64;
-            media.write(Device::Slow, offset, &superblock.encode(copy))?;
         }
         media.sync(Device::Slow)?;
         Ok(())

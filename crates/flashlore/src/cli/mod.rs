@@ -85,7 +85,7 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     /// Make a persistent volume, or an array of an SSD and a disk
     Create(CreateArgs),
-    /// Give an array other media
+    /// Give an array other media, or its disk image back
     #[command(subcommand)]
     Array(ArrayCommand),
     /// Fill a machine of an array as a clone of another one

@@ -119,7 +119,10 @@ fn what_is_no_array_or_no_machine_is_said() {
         assert!(message.contains("keeps no history"), "{message}");
     }
     for (args, why) in [
-        (&["resize", "disk", "--grow", "2MiB"][..], "keeps the size"),
+        (
+            &["resize", "disk", "--capacity", "2MiB"][..],
+            "--capacity is for volumes",
+        ),
         (&["dump", "disk"], "has two media"),
         (&["clone", "disk", "0", "0"], "clone of itself"),
         (

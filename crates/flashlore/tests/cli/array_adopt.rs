@@ -1,6 +1,7 @@
 //! Arrays around disk images, which are adopted where they are and left again, and arrays that grow in place.
 
 use std::fs;
+use std::thread;
 use std::time::Duration;
 
 use crate::program::{Place, quiet};
@@ -70,7 +71,10 @@ fn an_image_is_adopted_used_and_left() {
         quiet(place.run(&["export", "disk", "out"]));
         assert!(bytes(&place, "out") == expected);
         let told = quiet(place.run(&["array", "leave", "disk"]));
-        assert!(told.contains("it is an image of 1.0 MiB again"), "{told}");
+        assert!(
+            told.contains("it is a plain image of 1.0 MiB again and holds what machine 0 held"),
+            "{told}"
+        );
         assert!(bytes(&place, "image") == expected, "{more:?}");
         assert!(!place.path("disk").exists());
         // Both are free for another array.
@@ -106,7 +110,10 @@ fn what_cannot_be_adopted_is_refused_and_as_it_was() {
     assert!(text.contains("are for --system i-cash"), "{text}");
     fs::write(place.path("image"), &image()[..SIZE - 512]).unwrap();
     let text = place.run(&ADOPT).fails(2);
-    assert!(text.contains("1048064"), "{text}");
+    assert!(
+        text.contains("has 1048064 bytes, an image has a multiple of 4096"),
+        "{text}"
+    );
     fs::remove_file(place.path("image")).unwrap();
     let text = place.run(&ADOPT).fails(1);
     assert!(text.contains("No such file"), "{text}");
@@ -253,7 +260,10 @@ fn what_does_not_grow_is_refused_and_as_it_was() {
     assert!(bytes(&place, "image") == image());
     quiet(place.run(&["create", "volume", "--size", "1MiB", "--system", "plain"]));
     let text = place.run(&["resize", "volume", "--machines", "2"]).fails(2);
-    assert!(text.contains("--machines is for arrays"), "{text}");
+    assert!(
+        text.contains("--machines and --overwrite are for arrays"),
+        "{text}"
+    );
 }
 
 /// Runs a command on the array of `make` again and again and kills it, a little later each time, until it ends by itself.
@@ -329,4 +339,126 @@ fn adopting_and_leaving_that_are_killed_leave_the_image_or_the_array() {
         assert!(bytes(place, "image") == bytes(place, "expected"));
         assert!(!place.path("disk").exists());
     });
+}
+
+#[test]
+fn an_image_around_which_an_array_lies_is_not_adopted_again_nor_rebuilt() {
+    let place = with_image();
+    quiet(place.run(&ADOPT));
+    let before = bytes(&place, "image");
+    let again = [
+        "create",
+        "second",
+        "--system",
+        "i-cash",
+        "--fast",
+        "ssd2",
+        "--adopt",
+        "image",
+        "--overwrite",
+    ];
+    let text = place.run(&again).fails(1);
+    assert!(text.contains("leave that array first"), "{text}");
+    assert!(bytes(&place, "image") == before);
+    assert!(!place.path("second").exists() && !place.path("ssd2").exists());
+    let rebuild = [
+        "array", "rebuild", "disk", "--fast", "ssd2", "--slow", "hdd2",
+    ];
+    let text = place.run(&rebuild).fails(2);
+    assert!(text.contains("give the image back"), "{text}");
+    quiet(place.run(&["array", "leave", "disk"]));
+    assert!(bytes(&place, "image") == image());
+}
+
+/// A block that rots at home is told when the image is left, and nothing is handed out in silence.
+#[test]
+fn what_rots_in_an_image_is_told_when_it_is_left() {
+    let place = with_image();
+    quiet(place.run(&ADOPT));
+    let mut rotten = bytes(&place, "image");
+    rotten[7 * PAGE] ^= 1;
+    fs::write(place.path("image"), &rotten).unwrap();
+    let text = place.run(&["array", "leave", "disk"]).fails(2);
+    assert!(
+        text.contains("1 blocks of the image cannot be read, block 7 is the first"),
+        "{text}"
+    );
+    assert_eq!(place.run(&["check", "disk", "--quick"]).code, 0);
+    let told = quiet(place.run(&["array", "leave", "disk", "--accept-loss"]));
+    assert!(told.contains("block 7 could not be read"), "{told}");
+    assert!(bytes(&place, "image") == rotten[..SIZE]);
+}
+
+/// An image that its owner made longer while `leave` was interrupted is not cut.
+#[test]
+fn only_what_the_array_put_behind_an_image_is_cut() {
+    let place = with_image();
+    quiet(place.run(&ADOPT));
+    let path = place.path("disk/array.json");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("used", "leaving")).unwrap();
+    let mut longer = image();
+    longer.resize(2 * SIZE, 7);
+    fs::write(place.path("image"), &longer).unwrap();
+    let told = place.run(&["array", "leave", "disk"]).fails(1);
+    assert!(
+        told.contains("has 2097152 bytes, expected the 1048576 of the image"),
+        "{told}"
+    );
+    assert!(bytes(&place, "image") == longer);
+    // A size that was edited is none.
+    let place = with_image();
+    quiet(place.run(&ADOPT));
+    let path = place.path("disk/array.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let image_at = text.find("\"image\"").unwrap();
+    let edited = text[image_at..].replacen("1048576", "524288", 1);
+    fs::write(&path, [&text[..image_at], edited.as_str()].concat()).unwrap();
+    let told = place.run(&["array", "leave", "disk"]).fails(1);
+    assert!(
+        told.contains("says that the image has 524288 bytes, its machine shows 1048576"),
+        "{told}"
+    );
+    assert!(bytes(&place, "image")[..SIZE] == image());
+}
+
+#[test]
+fn what_lies_behind_an_array_that_grows_is_not_written_over_unasked() {
+    let place = with_image();
+    quiet(place.run(&[
+        "create", "disk", "--size", "1MiB", "--system", "i-cash", "--fast", "ssd", "--slow", "hdd",
+    ]));
+    let mut longer = bytes(&place, "hdd");
+    longer.extend([9; 3 * PAGE]);
+    fs::write(place.path("hdd"), &longer).unwrap();
+    let text = place.run(&["resize", "disk", "--grow", "2MiB"]).fails(2);
+    assert!(text.contains("holds something behind the array"), "{text}");
+    assert!(bytes(&place, "hdd") == longer);
+    quiet(place.run(&["resize", "disk", "--grow", "2MiB", "--overwrite"]));
+    place.run(&["check", "disk"]).ok();
+}
+
+/// Somebody wants the array while its image is left: it is open to one of them at a time, and what was acknowledged is in
+/// the image.
+#[test]
+fn nobody_opens_an_array_that_is_being_left() {
+    let other: Vec<u8> = image().iter().map(|byte| byte ^ 0x55).collect();
+    for _ in 0..12 {
+        let place = with_image();
+        fs::write(place.path("other"), &other).unwrap();
+        quiet(place.run(&ADOPT));
+        let (left, imported) = thread::scope(|scope| {
+            let leaving = scope.spawn(|| place.run(&["array", "leave", "disk"]).code);
+            let imported = place.run(&["import", "disk", "other"]).code;
+            (leaving.join().unwrap(), imported)
+        });
+        if left != 0 {
+            quiet(place.run(&["array", "leave", "disk"]));
+        }
+        let expected = if imported == 0 { &other } else { &image() };
+        assert!(
+            bytes(&place, "image") == *expected,
+            "left {left}, imported {imported}"
+        );
+    }
 }

@@ -9,7 +9,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use flashlore_array::icash::{self, adopted_pieces};
+use flashlore_array::icash::{self, Superblock, adopted_pieces};
 use flashlore_delta::PAGE_BYTES;
 use flashlore_medium::{Access, FileMedium, Medium, Mode, Piece};
 
@@ -20,6 +20,8 @@ use crate::error::ServeError;
 use crate::home::Home;
 
 const PAGE: u64 = PAGE_BYTES as u64;
+/// Why an image is refused around which an array lies.
+const ADOPTED: &str = "was adopted by an array, which lies behind the image: leave that first (flashlore array leave)";
 
 /// Bytes of a disk image: of a file all it has. Of a block device somebody has to say how many are the image, since the
 /// array needs room behind them.
@@ -28,13 +30,18 @@ const PAGE: u64 = PAGE_BYTES as u64;
 /// It is no file, or cannot be looked at.
 pub fn image_bytes(path: &Path) -> Result<u64, ServeError> {
     let medium = FileMedium::open_for(path, Mode::Buffered, Access::Look)?;
+    let bytes = medium.len();
     match medium.is_file()? {
-        true => Ok(medium.len()),
+        true if bytes.is_multiple_of(PAGE) => Ok(bytes),
+        true => Err(ServeError::Usage(format!(
+            "{} has {bytes} bytes, an image has a multiple of {PAGE}: make it a little longer",
+            path.display()
+        ))),
         false => Err(ServeError::Usage(format!(
             "{} is a block device: say with --size how many of its {} bytes are the image, the array needs room behind \
              them",
             path.display(),
-            medium.len()
+            bytes
         ))),
     }
 }
@@ -133,8 +140,12 @@ fn demand_image(
             end - size
         ));
     }
+    let is_adopted = |page: &[u8]| Superblock::parse(page, 0).is_ok();
     let mut behind = vec![0; LOOKED_AT.min((found - size) / PAGE * PAGE) as usize];
     image.read(size, &mut behind)?;
+    if behind.get(..PAGE_BYTES).is_some_and(is_adopted) {
+        return refused(ADOPTED.to_owned());
+    }
     match asked.overwrite || behind.iter().all(|&byte| byte == 0) {
         true => Ok(()),
         false => refused(format!(

@@ -7,12 +7,12 @@
 
 use std::sync::Arc;
 
-use flashlore_array::icash::{self, ICash, Options, Shape, TooBig, find, grown_pieces};
+use flashlore_array::icash::{self, ICash, Options, Shape, Superblock, TooBig, find, grown_pieces};
 use flashlore_delta::PAGE_BYTES;
 use flashlore_medium::{Access, FileMedium, Medium, Mode, Piece};
 
 use super::adopt::end_of;
-use super::create::{CreateArray, memory_needed};
+use super::create::{CreateArray, LOOKED_AT, memory_needed};
 use super::description::Description;
 use super::parts::{element, media, pieced};
 use crate::error::ServeError;
@@ -22,6 +22,17 @@ use crate::memory::{available, refuse_more_than};
 const PAGE: u64 = PAGE_BYTES as u64;
 /// Blocks at the begin of the medium that say that it is a part of the array; they stay when what follows is moved.
 const SUPERBLOCKS: u64 = 2;
+
+/// What is to grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Grow {
+    /// Bytes each machine shows; as many as before without.
+    pub size: Option<u64>,
+    /// How many machines; as many as before without.
+    pub machines: Option<u16>,
+    /// Whether what lies behind the array may be lost.
+    pub overwrite: bool,
+}
 
 /// What an array grew to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,25 +50,22 @@ impl Home {
     ///
     /// # Errors
     /// It is no array or open; sizes that make none or are smaller than there are; a machine whose content is a disk image
-    /// that was adopted would become larger; no room; or a medium failed. The array is as it was then.
-    pub fn grow_array(
-        &self,
-        size: Option<u64>,
-        machines: Option<u16>,
-        mode: Mode,
-    ) -> Result<Grown, ServeError> {
+    /// that was adopted would become larger; no room; something that lies behind the array; or a medium failed. The array
+    /// is as it was then.
+    pub fn grow_array(&self, asked: &Grow, mode: Mode) -> Result<Grown, ServeError> {
         let home = self.array()?;
+        // Locked until array.json is written, so that nobody opens the array meanwhile.
         let (description, fast, slow) = media(&home, mode, Access::Change)?;
         let file = slow.inner().clone();
         let from = find(&slow).map(|found| found.shape);
         let from = from.expect("it was found to be a part of the array");
-        demand_growth(&description, &from, size)?;
-        let to = larger(&from, size, machines, description.options())?;
+        demand_growth(&description, &from, asked.size)?;
+        let to = larger(&from, asked, description.options())?;
         let memory = memory_needed(&to, description.options());
         refuse_more_than(
             available(),
             memory,
-            "virtual_blocks and segments in array.json may be less",
+            "that is for the blocks that it would show, and less if it grows less",
         )?;
         let old = description.pieces();
         let begin = match old.is_empty() {
@@ -66,17 +74,18 @@ impl Home {
         };
         let new = grown_pieces(&old, &from, &to, begin)?;
         let end = end_of(&new);
-        element(&home, &description, fast, slow, Access::Change).and_then(closed)?;
         let growth = Growth {
             home: &home,
             description: &description,
             old: &old,
             new: &new,
+            from: &from,
             to: &to,
         };
-        let before = file.len();
-        drop(file);
-        growth.carry_out(mode, before, end)?;
+        growth.demand_room(&file, begin, end, asked.overwrite)?;
+        element(&home, &description, fast, slow, Access::Change).and_then(closed)?;
+        let file = Arc::into_inner(file).expect("the array is closed");
+        growth.carry_out(file, end)?;
         Ok(Grown {
             from,
             to,
@@ -108,17 +117,15 @@ fn demand_growth(
 }
 
 /// The shape with larger machines, or more of them; log and journal are at least as long as those of a new array.
-fn larger(
-    from: &Shape,
-    size: Option<u64>,
-    machines: Option<u16>,
-    options: &Options,
-) -> Result<Shape, ServeError> {
+fn larger(from: &Shape, grow: &Grow, options: &Options) -> Result<Shape, ServeError> {
     let most = { from.machines.iter() }
         .map(|machine| u64::from(machine.blocks) * PAGE)
         .max();
     let present = (most.unwrap_or(0), from.machines.len() as u16);
-    let asked = (size.unwrap_or(present.0), machines.unwrap_or(present.1));
+    let asked = (
+        grow.size.unwrap_or(present.0),
+        grow.machines.unwrap_or(present.1),
+    );
     if asked.0 < present.0 || asked.1 < present.1 {
         return Err(ServeError::Usage(format!(
             "it has {} machines of {} bytes, {} of {} are fewer or smaller: flashlore array rebuild copies it to smaller \
@@ -164,21 +171,46 @@ struct Growth<'a> {
     description: &'a Description,
     old: &'a [Piece],
     new: &'a [Piece],
+    from: &'a Shape,
     to: &'a Shape,
 }
 
 impl Growth<'_> {
-    /// Writes what is new, switches, and gives back what described the array before. The file had `before` bytes and gets
-    /// `end`.
-    fn carry_out(&self, mode: Mode, before: u64, end: u64) -> Result<(), ServeError> {
-        let mut file = FileMedium::open(&self.description.slow, mode)?;
-        if !file.is_file()? && file.len() < end {
+    /// Refuses a device without the room, and to write over what somebody else has behind the array. What a growth that was
+    /// interrupted left there begins with the superblock of this array.
+    fn demand_room(
+        &self,
+        file: &FileMedium,
+        begin: u64,
+        end: u64,
+        overwrite: bool,
+    ) -> Result<(), ServeError> {
+        let (path, found) = (self.description.slow.display(), file.len());
+        if !file.is_file()? && found < end {
             return Err(ServeError::Usage(format!(
-                "{} has {} bytes, the array needs {end}",
-                self.description.slow.display(),
-                file.len()
+                "{path} has {found} bytes, the array needs {end}"
             )));
         }
+        let length = LOOKED_AT.min(found.saturating_sub(begin) / PAGE * PAGE);
+        let mut behind = vec![0; length as usize];
+        file.read(begin, &mut behind)?;
+        let is_empty = behind.iter().all(|&byte| byte == 0);
+        let is_ours = || {
+            let first = behind.get(..PAGE_BYTES);
+            let found = first.and_then(|page| Superblock::parse(page, 0).ok());
+            found.is_some_and(|found| self.description.is_of(found.id))
+        };
+        match overwrite || is_empty || is_ours() {
+            true => Ok(()),
+            false => Err(ServeError::Usage(format!(
+                "{path} holds something behind the array, from byte {begin} on: say --overwrite if that is to be lost"
+            ))),
+        }
+    }
+
+    /// Writes what is new, switches, and gives back what described the array before. The file gets `end` bytes.
+    fn carry_out(&self, mut file: FileMedium, end: u64) -> Result<(), ServeError> {
+        let before = file.len();
         let extended = file.extend(end).map_err(ServeError::from);
         let file = Arc::new(file);
         if let Err(error) = extended.and_then(|()| self.write(&file)) {
@@ -210,16 +242,14 @@ impl Growth<'_> {
         Ok(icash::grow(Arc::new(old), Arc::new(new), self.to)?)
     }
 
-    /// Gives back where superblock, roots, table and journal were. That there is an array is still said at the begin of
-    /// the file.
+    /// Gives back where roots, table and journal were; no root is found there any more. That there is an array is still
+    /// said at the begin of the file.
     fn give_back(&self, file: Arc<FileMedium>) -> Result<(), ServeError> {
-        let Some(shape) = find(&pieced(file.clone(), self.old, &self.description.slow)?) else {
-            return Ok(());
-        };
         let old = pieced(file, self.old, &self.description.slow)?;
-        let described = icash::format::Areas::of(&shape.shape).log * PAGE;
-        let begin = SUPERBLOCKS * PAGE;
-        old.discard(begin, described - begin)?;
+        let areas = icash::format::Areas::of(self.from);
+        let (begin, end) = (areas.roots * PAGE, areas.log * PAGE);
+        old.write(begin, &vec![0; (4 * areas.root_blocks * PAGE) as usize])?;
+        old.discard(begin, end - begin)?;
         Ok(old.sync()?)
     }
 }

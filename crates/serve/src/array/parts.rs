@@ -24,10 +24,63 @@ pub(super) fn media(
     mode: Mode,
     access: Access,
 ) -> Result<(Description, FileMedium, Slow), ServeError> {
-    let description = Description::load(home)?;
-    let slow = slow(&description, mode, access)?;
-    let fast = fast(&description, mode, access).map_err(|error| {
-        match icash::find(&slow).is_some_and(|found| found.shape.journal_blocks > 0) {
+    let (description, slow) = slow(home, mode, access)?;
+    let fast = fast(&description, &slow, mode, access)?;
+    Ok((description, fast, slow))
+}
+
+/// The description of an array, and the file or device of its slow medium, locked. Whoever changes the description has
+/// this lock, so it stays as it is until the file is given up.
+pub(super) fn locked(
+    home: &Home,
+    mode: Mode,
+    access: Access,
+) -> Result<(Description, Arc<FileMedium>), ServeError> {
+    loop {
+        let description = Description::load(home)?;
+        let medium = FileMedium::open_for(&description.slow, mode, access)?;
+        // It may have been another one until the lock was there.
+        if Description::load(home)? == description {
+            return Ok((description, Arc::new(medium)));
+        }
+    }
+}
+
+/// The description of an array and its slow medium, locked.
+///
+/// # Errors
+/// It is not there, no part of this array, or not all of one that a disk image becomes or that is left.
+pub(super) fn slow(
+    home: &Home,
+    mode: Mode,
+    access: Access,
+) -> Result<(Description, Slow), ServeError> {
+    Description::load(home)?.demand_whole()?;
+    let (description, file) = locked(home, mode, access)?;
+    description.demand_whole()?;
+    let path = &description.slow;
+    let medium = pieced(file, &description.pieces(), path)?;
+    demand_part(&medium, path, &description)?;
+    Ok((description, medium))
+}
+
+/// The fast medium beside a slow one, locked; and there is the memory to open the array.
+pub(super) fn fast(
+    description: &Description,
+    slow: &Slow,
+    mode: Mode,
+    access: Access,
+) -> Result<FileMedium, ServeError> {
+    let path = &description.fast;
+    let found = icash::find(slow);
+    let opened = FileMedium::open_for(path, mode, access).map_err(ServeError::from);
+    let opened = opened.and_then(|medium| {
+        demand_part(&medium, path, description)?;
+        Ok(medium)
+    });
+    let medium = opened.map_err(|error| {
+        let is_ordered = found.as_ref().is_some_and(|found| found.shape.journal_blocks > 0);
+        match is_ordered {
             true => ServeError::Refused(format!(
                 "{error}; an older state can be read from the slow medium: serve, mount or export it with --slow-alone, \
                  or give the array a new fast medium: flashlore array replace-fast"
@@ -38,37 +91,12 @@ pub(super) fn media(
             false => error,
         }
     })?;
-    let needed = icash::find(&slow).map(|found| memory_needed(&found.shape, description.options()));
+    let needed = found.map(|found| memory_needed(&found.shape, description.options()));
     refuse_more_than(
         available(),
         needed.unwrap_or(0),
         "virtual_blocks and segments in array.json may be less",
     )?;
-    Ok((description, fast, slow))
-}
-
-/// The fast medium of an array, locked.
-fn fast(description: &Description, mode: Mode, access: Access) -> Result<FileMedium, ServeError> {
-    let path = &description.fast;
-    let medium = FileMedium::open_for(path, mode, access)?;
-    demand_part(&medium, path, description)?;
-    Ok(medium)
-}
-
-/// The slow medium of an array, locked.
-///
-/// # Errors
-/// It is not there, no part of this array, or not all of one that a disk image becomes or that is left.
-pub(super) fn slow(
-    description: &Description,
-    mode: Mode,
-    access: Access,
-) -> Result<Slow, ServeError> {
-    description.demand_whole()?;
-    let path = &description.slow;
-    let medium = FileMedium::open_for(path, mode, access)?;
-    let medium = pieced(Arc::new(medium), &description.pieces(), path)?;
-    demand_part(&medium, path, description)?;
     Ok(medium)
 }
 

@@ -61,6 +61,13 @@ impl Home {
         let home = self.array()?;
         // Locked against whoever would change it, though nothing is written.
         let (description, fast, slow) = media(&home, mode, Access::Change)?;
+        if description.image.is_some() {
+            return Err(ServeError::Usage(
+                "its first machine is a disk image that was adopted: give the image back (flashlore array leave) and \
+                 adopt it on other media"
+                    .to_owned(),
+            ));
+        }
         let mut old = Old::of(element(&home, &description, fast, slow, Access::Look)?);
         let create = asked.create(&old, &description);
         let mut made = create.plan()?;

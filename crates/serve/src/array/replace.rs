@@ -44,8 +44,7 @@ impl Home {
     /// It holds no array, the slow medium cannot be used, or is damaged.
     pub fn loss_without_fast(&self, mode: Mode) -> Result<Loss, ServeError> {
         let home = self.array()?;
-        let description = Description::load(&home)?;
-        let slow = slow(&description, mode, Access::Look)?;
+        let (_, slow) = slow(&home, mode, Access::Look)?;
         Ok(loss_without_fast(Arc::new(slow))?)
     }
 
@@ -56,9 +55,9 @@ impl Home {
     /// fails. The array is as it was then.
     pub fn replace_fast(&self, asked: ReplaceFast<'_>, mode: Mode) -> Result<Replaced, ServeError> {
         let home = self.array()?;
-        let description = Description::load(&home)?;
-        // Locked, so that nobody opens the array meanwhile.
-        let slow = Arc::new(slow(&description, mode, Access::Change)?);
+        // Locked until array.json is written, so that nobody opens the array meanwhile.
+        let (description, slow) = slow(&home, mode, Access::Change)?;
+        let slow = Arc::new(slow);
         let loss = loss_without_fast(slow.clone())?;
         demand_accepted(&loss, &description, asked.accept_loss, mode)?;
         let new = absolute(asked.new)?;
@@ -74,7 +73,7 @@ impl Home {
         let mut fast = Making::begin_unless(&new, bytes, asked.overwrite, is_ours)?;
         fast.written = true;
         fast.medium.take_room(0, bytes)?;
-        make_fresh(fast.medium.clone(), slow)?;
+        make_fresh(fast.medium.clone(), slow.clone())?;
         // From here on array.json may name it, whatever is answered.
         fast.kept = true;
         description.with_fast(new.clone()).replace(&home)?;

@@ -101,8 +101,7 @@ impl ArrayService {
             ));
         }
         let home = home.held()?;
-        let description = Description::load(&home)?;
-        let slow = slow(&description, mode, Access::Look)?;
+        let (description, slow) = slow(&home, mode, Access::Look)?;
         let slow = watched(slow, home.troubles());
         let alone = SlowAlone::open(Arc::new(slow))?;
         Ok(ArrayService {

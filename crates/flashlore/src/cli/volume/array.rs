@@ -23,13 +23,14 @@ pub enum ArrayCommand {
 #[derive(Args)]
 #[command(after_help = "Example:\n  flashlore array leave debian\n\n\
                         The array must not be open, and was made with create --adopt. Everything that machine 0 holds goes\n\
-                        home, what was behind the image is cut off, and array.json goes. What is interrupted goes on when\n\
-                        it is done again: until all is home the array is as it was.")]
+                        home and is read there, what is behind the image in a file is cut off, and array.json goes. What is\n\
+                        interrupted goes on when it is done again: until all is home the array is as it was. Blocks that\n\
+                        cannot be read and other machines must be given up.")]
 pub struct LeaveArgs {
     /// The array
     #[command(flatten)]
     pub volume: VolumeArgs,
-    /// Accept that what other machines hold is lost
+    /// Accept that what other machines hold is lost, and blocks that cannot be read
     #[arg(long)]
     pub accept_loss: bool,
 }

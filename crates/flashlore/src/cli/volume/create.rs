@@ -111,7 +111,7 @@ pub struct ArrayArgs {
     /// Let no write of a client reach the fast medium: what has no short delta goes to the log
     #[arg(long)]
     pub strict: bool,
-    /// Use media that hold something, which is lost
+    /// Use media that hold something, which is lost; of an adopted image that is what lies behind it, never the image
     #[arg(long)]
     pub overwrite: bool,
 }

@@ -30,4 +30,7 @@ pub struct ResizeArgs {
     /// How many machines the array has from now on
     #[arg(long, value_name = "N", conflicts_with = "capacity")]
     pub machines: Option<u16>,
+    /// Write over what lies behind the array on its slow medium, which is lost
+    #[arg(long, conflicts_with = "capacity")]
+    pub overwrite: bool,
 }

@@ -83,12 +83,21 @@ fn leave(args: &LeaveArgs) -> Result<(), CliError> {
     let left = home(&args.volume).leave_array(args.accept_loss, mode(&args.volume), &mut |_| {});
     drop(progress);
     let left = left.map_err(failed(&args.volume))?;
+    for block in &left.damaged {
+        tell(&format!(
+            "{}: block {block} could not be read; the image holds what lay there, older or damaged",
+            left.image.display()
+        ));
+    }
     tell(&format!(
-        "{}: it is an image of {} again and holds what machine 0 held; {} and {} are not needed any more",
+        "{}: it is a plain image of {} again{}; {} is not needed any more",
         left.image.display(),
         human(left.bytes),
+        match left.was_used {
+            true => " and holds what machine 0 held",
+            false => ", as it was",
+        },
         left.fast.display(),
-        args.volume.directory.display(),
     ));
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `resize`: a volume or an array becomes larger.
 
 use flashlore_array::icash::Shape;
+use flashlore_serve::array::grow::Grow;
 use flashlore_serve::served::recovery_told;
 use flashlore_volume::options::capacity;
 
@@ -14,8 +15,10 @@ pub fn resize(args: &ResizeArgs) -> Result<(), CliError> {
     if home.is_array() {
         return resize_array(args);
     }
-    if args.machines.is_some() {
-        return Err(CliError::Usage("--machines is for arrays".to_owned()));
+    if args.machines.is_some() || args.overwrite {
+        return Err(CliError::Usage(
+            "--machines and --overwrite are for arrays".to_owned(),
+        ));
     }
     let (size, room) = (
         args.grow.map(|size| size.0),
@@ -44,8 +47,12 @@ fn resize_array(args: &ResizeArgs) -> Result<(), CliError> {
             "--capacity is for volumes: an array holds what it shows".to_owned(),
         ));
     }
-    let size = args.grow.map(|size| size.0);
-    let grown = home(&args.volume).grow_array(size, args.machines, mode(&args.volume));
+    let asked = Grow {
+        size: args.grow.map(|size| size.0),
+        machines: args.machines,
+        overwrite: args.overwrite,
+    };
+    let grown = home(&args.volume).grow_array(&asked, mode(&args.volume));
     let grown = grown.map_err(failed(&args.volume))?;
     let told = |shape: &Shape| {
         let blocks = shape.machines.first().map_or(0, |machine| machine.blocks);
