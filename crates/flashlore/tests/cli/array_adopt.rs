@@ -337,7 +337,7 @@ fn adopting_and_leaving_that_are_killed_leave_the_image_or_the_array() {
             place.run(&leave);
         }
         assert!(bytes(place, "image") == bytes(place, "expected"));
-        assert!(!place.path("disk").exists());
+        assert!(!place.path("disk/array.json").exists());
     });
 }
 

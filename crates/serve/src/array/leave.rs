@@ -114,7 +114,8 @@ impl Home {
         let path = self.description();
         self.remove(DESCRIPTION)
             .map_err(ServeError::file("remove", &path))?;
-        // Best effort, and only if it is empty.
+        // Best effort: what somebody who was killed left, and the directory only if it is empty.
+        let _ = self.remove(&format!("{DESCRIPTION}.new"));
         let _ = fs::remove_dir(self.directory());
         Ok(())
     }
