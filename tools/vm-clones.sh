@@ -50,7 +50,7 @@ size=$(stat -c %s "$images/native.img")
 for pair in "$@"; do
     key=${pair%%=*} value=${pair#*=}
     jq --arg key "$key" --arg value "$value" \
-        '.options[$key] = ($value | try tonumber catch (if . == "true" then true elif . == "false" then false else . end))' \
+        '.options[$key] = ($value | . as $text | try tonumber catch (if $text == "true" then true elif $text == "false" then false else $text end))' \
         vms/array.json >new.json && mv new.json vms/array.json
 done
 "$program" import vms "$images/native.img" 2>/dev/null
