@@ -46,22 +46,9 @@ fn written(seed: u64, is_opened_again: bool) -> Written {
     let count = ops.len();
     for (number, op) in ops.into_iter().enumerate() {
         let mut state = states[states.len() - 1].clone();
-        match op {
-            Op::Write(block, value) => {
-                element.write(setup.lba(block), &page(value)).unwrap();
-                state[block] = value;
-            }
-            Op::Trim(block) => {
-                element.trim(setup.lba(block)).unwrap();
-                state[block] = 0;
-            }
-            Op::Read(block) => element.read(setup.lba(block), &mut [0; 4096]).unwrap(),
-            Op::Flush => {
-                element.flush().unwrap();
-                if number + 1 < count {
-                    states.clear();
-                }
-            }
+        setup.apply(&mut element, op, &mut state);
+        if op == Op::Flush && number + 1 < count {
+            states.clear();
         }
         states.push(state);
     }

@@ -7,16 +7,10 @@ use flashlore_array::Element;
 use flashlore_array::icash::{ICash, Loss, Mode, TooBig, loss_without_fast, make_fresh};
 use flashlore_medium::{Failure, Faults, FaultyMedium, Medium, MemoryMedium, When, WriteFault};
 
-use crate::support::without_fast::{demand, expected, fresh, memory};
+use crate::support::without_fast::{bytes, demand, expected, fresh, memory};
 use crate::support::{Draw, Op, Power, Setup, Trouble, Value, operations, page};
 
 type Images = (Vec<u8>, Vec<u8>);
-
-fn bytes(medium: &dyn Medium) -> Vec<u8> {
-    let mut bytes = vec![0; medium.len() as usize];
-    medium.read(0, &mut bytes).unwrap();
-    bytes
-}
 
 /// Arrays of all kinds in one mode.
 fn setups(mode: Mode, is_ordered: bool) -> impl Iterator<Item = (u64, Setup)> {

@@ -8,10 +8,10 @@ use flashlore_array::icash::format::Areas;
 use flashlore_array::icash::{
     self, ICash, Mode, Shape, SlowAlone, TooBig, adopt, adopted_pieces, grow, grown_pieces,
 };
-use flashlore_medium::{Medium, MemoryMedium, Piece, Pieced};
+use flashlore_medium::{Medium, MemoryMedium, Piece, Pieced, end_of};
 
 use crate::support::pages::draw_value;
-use crate::support::without_fast::memory;
+use crate::support::without_fast::{bytes, memory};
 use crate::support::{Attended, Draw, Op, Power, Setup, Trouble, Value, operations, page};
 
 const ID: [u8; 16] = *b"identity of one.";
@@ -22,12 +22,6 @@ fn setups(count: u64) -> impl Iterator<Item = (u64, Setup)> {
     (0..count).map(|seed| (seed, Setup::draw(&mut Draw::new(0x5EA5 + seed))))
 }
 
-fn bytes(medium: &dyn Medium) -> Vec<u8> {
-    let mut bytes = vec![0; medium.len() as usize];
-    medium.read(0, &mut bytes).unwrap();
-    bytes
-}
-
 /// The slow medium behind its pieces.
 fn view(slow: Arc<dyn Medium>, pieces: &[Piece]) -> Arc<dyn Medium> {
     Arc::new(Pieced::new(slow, pieces).unwrap())
@@ -36,22 +30,7 @@ fn view(slow: Arc<dyn Medium>, pieces: &[Piece]) -> Arc<dyn Medium> {
 /// Runs operations on an element and on the values that it should hold.
 fn run(setup: &Setup, element: &mut Attended, ops: &[Op], state: &mut [Value]) {
     for &op in ops {
-        match op {
-            Op::Write(block, value) => {
-                element.write(setup.lba(block), &page(value)).unwrap();
-                state[block] = value;
-            }
-            Op::Trim(block) => {
-                element.trim(setup.lba(block)).unwrap();
-                state[block] = 0;
-            }
-            Op::Read(block) => {
-                let mut found = [1; BLOCK];
-                element.read(setup.lba(block), &mut found).unwrap();
-                assert!(found == page(state[block]), "block {block}");
-            }
-            Op::Flush => element.flush().unwrap(),
-        }
+        setup.apply(element, op, state);
     }
 }
 
@@ -327,11 +306,7 @@ fn an_array_that_grows_holds_what_it_held() {
             // Whatever lies behind is not zeros.
             let end = slow.len();
             let new = grown_pieces(&pieces, &setup.shape, &to.shape, end).unwrap();
-            let length = new
-                .iter()
-                .map(|piece| piece.at + piece.bytes)
-                .max()
-                .unwrap();
+            let length = end_of(&new);
             let mut longer = bytes(&*slow);
             longer.resize(length.max(end) as usize, 0xE5);
             let closed = (bytes(&*fast), longer);
@@ -441,11 +416,7 @@ fn a_grown_array_gets_a_new_fast_medium() {
             ..setup.clone()
         };
         let pieces = grown_pieces(&[], &setup.shape, &to.shape, slow.len()).unwrap();
-        let length = pieces
-            .iter()
-            .map(|piece| piece.at + piece.bytes)
-            .max()
-            .unwrap();
+        let length = end_of(&pieces);
         let mut longer = bytes(&*slow);
         longer.resize(length as usize, 0xE5);
         let slow = memory(&longer);

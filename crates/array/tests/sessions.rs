@@ -6,15 +6,10 @@ use flashlore_array::icash::SlowAlone;
 use flashlore_array::{ArrayError, Element};
 use flashlore_medium::{Medium, MemoryMedium};
 
+use crate::support::without_fast::bytes;
 use crate::support::{Attended, Draw, Power, Setup, Trouble, Value, page};
 
 type Images = (Vec<u8>, Vec<u8>);
-
-fn bytes(medium: &MemoryMedium) -> Vec<u8> {
-    let mut bytes = vec![0; medium.len() as usize];
-    medium.read(0, &mut bytes).unwrap();
-    bytes
-}
 
 /// Uses an array; what lies on the media while it is open, and after it was closed.
 fn used(setup: &Setup, images: &Images, value: Value) -> (Images, Images) {

@@ -33,18 +33,7 @@ fn run(setup: &Setup, images: &Images, ops: &[Op], state: &mut [Value]) -> Image
     let slow = Arc::new(MemoryMedium::from_bytes(images.1.clone()));
     let mut element = setup.open(fast.clone(), slow.clone()).unwrap();
     for &op in ops {
-        match op {
-            Op::Write(block, value) => {
-                element.write(setup.lba(block), &page(value)).unwrap();
-                state[block] = value;
-            }
-            Op::Trim(block) => {
-                element.trim(setup.lba(block)).unwrap();
-                state[block] = 0;
-            }
-            Op::Read(block) => element.read(setup.lba(block), &mut [0; 4096]).unwrap(),
-            Op::Flush => element.flush().unwrap(),
-        }
+        setup.apply(&mut element, op, state);
         element.check().unwrap();
     }
     element.verify().unwrap();

@@ -43,6 +43,6 @@ pub use file::{Access, FileMedium, Mode};
 pub use medium::{Medium, SECTOR};
 pub use memory::MemoryMedium;
 pub use overlay::Overlay;
-pub use pieced::{Piece, Pieced, cut, joined};
+pub use pieced::{Piece, Pieced, cut, end_of, joined};
 pub use survivors::Style;
 pub use watched::Watched;

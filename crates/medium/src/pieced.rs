@@ -137,6 +137,12 @@ pub fn joined(pieces: impl IntoIterator<Item = Piece>) -> Vec<Piece> {
     all
 }
 
+/// Behind the last byte of all pieces on the medium below.
+pub fn end_of(pieces: &[Piece]) -> u64 {
+    let ends = pieces.iter().map(|piece| piece.at + piece.bytes);
+    ends.max().unwrap_or(0)
+}
+
 impl<M: Medium> Medium for Pieced<M> {
     fn len(&self) -> u64 {
         let last = self.pieces.last();

@@ -199,14 +199,24 @@ impl<'a> New<'a> {
                 session: Session::default(),
                 shape: self.shape.clone(),
             };
-            for copy in 0..2 {
-                let offset = copy * BLOCK_BYTES as u64;
-                self.media.write(device, offset, &superblock.encode(copy))?;
-            }
+            write_superblock(&mut self.media, device, &superblock)?;
             self.media.sync(device)?;
         }
         Ok(())
     }
+}
+
+/// Writes both copies of a superblock.
+pub(super) fn write_superblock(
+    media: &mut Media,
+    device: Device,
+    superblock: &Superblock,
+) -> Result<(), ArrayError> {
+    for copy in 0..2 {
+        let offset = copy * BLOCK_BYTES as u64;
+        media.write(device, offset, &superblock.encode(copy))?;
+    }
+    Ok(())
 }
 
 /// Refuses pages of an image among which something describes an array around what is before it: the image ends there.

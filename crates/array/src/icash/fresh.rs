@@ -23,6 +23,7 @@ use crate::addresses::Machine;
 use crate::element::Device;
 use crate::error::ArrayError;
 use crate::icash::content::{ZEROS, crc_of};
+use crate::icash::create::write_superblock;
 use crate::icash::format::Superblock;
 use crate::icash::format::superblock::Session;
 use crate::icash::open::{Recovered, recover};
@@ -109,10 +110,7 @@ pub fn make_fresh(fast: Arc<dyn Medium>, slow: Arc<dyn Medium>) -> Result<(), Ar
         session: Session::at(recovered.root.session),
         shape: recovered.superblock.shape,
     };
-    for copy in 0..2 {
-        let offset = copy * BLOCK_BYTES as u64;
-        media.write(Device::Fast, offset, &superblock.encode(copy))?;
-    }
+    write_superblock(&mut media, Device::Fast, &superblock)?;
     media.sync(Device::Fast)?;
     Ok(())
 }

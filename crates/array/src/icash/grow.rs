@@ -14,6 +14,7 @@ use crate::addresses::Addresses;
 use crate::element::Device;
 use crate::error::ArrayError;
 use crate::icash::content::ZEROS;
+use crate::icash::create::write_superblock;
 use crate::icash::format::superblock::Session;
 use crate::icash::format::{Areas, Root, Shape, Superblock, table};
 use crate::icash::open::{Recovered, recover};
@@ -168,17 +169,14 @@ impl Grown<'_> {
     fn write(&self, media: &mut Media, table: &Table) -> Result<(), ArrayError> {
         let (areas, tag) = (&self.areas, self.recovered.tag);
         // First, so that whoever finds a growth that was interrupted knows whose it is.
-        for copy in 0..2 {
-            let superblock = Superblock {
-                id: self.recovered.superblock.id,
-                is_fast: false,
-                is_fresh: false,
-                session: Session::default(),
-                shape: self.shape.clone(),
-            };
-            let offset = copy * BLOCK_BYTES as u64;
-            media.write(Device::Slow, offset, &superblock.encode(copy))?;
-        }
+        let superblock = Superblock {
+            id: self.recovered.superblock.id,
+            is_fast: false,
+            is_fresh: false,
+            session: Session::default(),
+            shape: self.shape.clone(),
+        };
+        write_superblock(media, Device::Slow, &superblock)?;
         for copy in 0..2 {
             let other = areas.root(self.checkpoint - 1, copy);
             media.write(

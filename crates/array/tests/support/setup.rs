@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use flashlore_array::Element;
 use flashlore_array::error::ArrayError;
 use flashlore_array::icash::{
     Compression, Fill, ICash, Kept, Machine, Mode, Options, Shape, Similarity, TooBig,
@@ -11,6 +12,8 @@ use flashlore_medium::{Medium, MemoryMedium};
 
 use crate::support::attended::{Attendance, Attended, Steps};
 use crate::support::draw::Draw;
+use crate::support::history::Op;
+use crate::support::pages::{Value, page};
 
 /// An array and how it is opened.
 #[derive(Debug, Clone)]
@@ -149,6 +152,26 @@ impl Setup {
             let found = element.kept(self.lba(block)).unwrap() == Kept::Nothing;
             found == is_hole(block) || is_ordered && !found
         })
+    }
+
+    /// Carries out an operation, which does not fail, and notes what the blocks hold; a read finds that.
+    pub fn apply(&self, element: &mut impl Element, op: Op, state: &mut [Value]) {
+        match op {
+            Op::Write(block, value) => {
+                element.write(self.lba(block), &page(value)).unwrap();
+                state[block] = value;
+            }
+            Op::Trim(block) => {
+                element.trim(self.lba(block)).unwrap();
+                state[block] = 0;
+            }
+            Op::Read(block) => {
+                let mut found = [1; 4096];
+                element.read(self.lba(block), &mut found).unwrap();
+                assert!(found == page(state[block]), "block {block}");
+            }
+            Op::Flush => element.flush().unwrap(),
+        }
     }
 
     /// Bytes of the fast and the slow medium.

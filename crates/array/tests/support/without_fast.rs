@@ -33,6 +33,13 @@ pub fn memory(bytes: &[u8]) -> Arc<MemoryMedium> {
     Arc::new(MemoryMedium::from_bytes(bytes.to_vec()))
 }
 
+/// What a medium holds.
+pub fn bytes(medium: &dyn Medium) -> Vec<u8> {
+    let mut bytes = vec![0; medium.len() as usize];
+    medium.read(0, &mut bytes).unwrap();
+    bytes
+}
+
 /// The bytes of a fresh fast medium of the array on a slow one. Its slots hold what no array wrote.
 pub fn fresh(setup: &Setup, slow: &[u8]) -> Vec<u8> {
     let (new, beside) = (memory(&vec![0xE5; setup.sizes().0]), memory(slow));

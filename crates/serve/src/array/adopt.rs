@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use flashlore_array::icash::{self, Superblock, adopted_pieces};
 use flashlore_delta::PAGE_BYTES;
-use flashlore_medium::{Access, FileMedium, Medium, Mode, Piece};
+use flashlore_medium::{Access, FileMedium, Medium, Mode, end_of};
 
 use super::create::{CreateArray, LOOKED_AT, Made, Making, demand_no_part};
 use super::description::{AdoptedState, Description};
@@ -107,12 +107,6 @@ impl Home {
         let used = description.around(asked.size, AdoptedState::Used);
         used.replace(self)
     }
-}
-
-/// Behind the last byte of all pieces.
-pub(super) fn end_of(pieces: &[Piece]) -> u64 {
-    let ends = pieces.iter().map(|piece| piece.at + piece.bytes);
-    ends.max().unwrap_or(0)
 }
 
 /// Refuses what is no image of the size that was asked for, or has no room behind it.

@@ -9,9 +9,8 @@ use std::sync::Arc;
 
 use flashlore_array::icash::{self, ICash, Options, Shape, Superblock, TooBig, find, grown_pieces};
 use flashlore_delta::PAGE_BYTES;
-use flashlore_medium::{Access, FileMedium, Medium, Mode, Piece};
+use flashlore_medium::{Access, FileMedium, Medium, Mode, Piece, end_of};
 
-use super::adopt::end_of;
 use super::create::{CreateArray, LOOKED_AT, memory_needed};
 use super::description::Description;
 use super::parts::{element, media, pieced};

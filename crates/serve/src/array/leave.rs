@@ -9,13 +9,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use flashlore_array::icash::{ICash, Kept, find, lba};
+use flashlore_array::icash::{ICash, find};
 use flashlore_delta::PAGE_BYTES;
-use flashlore_medium::{Access, FileMedium, Medium, Mode};
+use flashlore_medium::{Access, FileMedium, Medium, Mode, end_of};
 
-use super::adopt::end_of;
 use super::description::{Adopted, AdoptedState, Description};
-use super::parts::{element, fast, locked, pieced};
+use super::parts::{element, fast, holding, locked, pieced};
 use crate::error::ServeError;
 use crate::home::{DESCRIPTION, Home};
 
@@ -163,10 +162,7 @@ impl Leaving<'_> {
             )));
         }
         for machine in &machines[1..] {
-            let mut lost = 0_u64;
-            for block in 0..u64::from(machine.blocks) {
-                lost += u64::from(element.kept(lba(machine.number, block))? != Kept::Nothing);
-            }
+            let lost = holding(element, machine.number, 0..machine.blocks.into())?;
             if lost > 0 && !accept_loss {
                 return Err(ServeError::Usage(format!(
                     "{lost} blocks of machine {} are not in the image: say --accept-loss if they may be lost",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flashlore_array::ArrayError;
-use flashlore_array::icash::{self, ICash};
+use flashlore_array::icash::{self, ICash, Kept, lba};
 use flashlore_medium::{Access, FileMedium, Medium, Mode, Overlay, Piece, Pieced};
 
 use super::create::memory_needed;
@@ -157,6 +157,19 @@ pub(super) fn element(
     })?;
     element.tell_time(seconds);
     Ok(element)
+}
+
+/// How many of some blocks of a machine hold something.
+pub(super) fn holding(
+    element: &ICash,
+    machine: u8,
+    blocks: std::ops::Range<u64>,
+) -> Result<u64, ArrayError> {
+    let mut count = 0;
+    for block in blocks {
+        count += u64::from(element.kept(lba(machine, block))? != Kept::Nothing);
+    }
+    Ok(count)
 }
 
 /// The wall clock, in seconds since 1970; 0 where that is no number of 32 bits.

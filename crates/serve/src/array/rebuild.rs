@@ -6,13 +6,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use flashlore_array::icash::{ICash, Image, Kept, Options, TooBig, lba};
+use flashlore_array::icash::{ICash, Image, Options, TooBig, lba};
 use flashlore_delta::{PAGE_BYTES, Page};
 use flashlore_medium::{Access, Mode};
 
 use super::create::{CreateArray, Made};
 use super::description::Description;
-use super::parts::{element, media};
+use super::parts::{element, holding, media};
 use crate::error::ServeError;
 use crate::home::Home;
 
@@ -129,10 +129,7 @@ impl Old {
             false => 0,
         };
         for &(number, blocks) in &self.machines {
-            let mut lost = 0_u64;
-            for block in room(number)..u64::from(blocks) {
-                lost += u64::from(self.element.kept(lba(number, block))? != Kept::Nothing);
-            }
+            let lost = holding(&self.element, number, room(number)..blocks.into())?;
             if lost > 0 && !accept_loss {
                 return Err(ServeError::Usage(format!(
                     "{lost} blocks of machine {number} have no place in the new array: say --accept-loss if they may be \
