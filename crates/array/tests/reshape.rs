@@ -508,3 +508,61 @@ fn what_describes_an_array_is_no_part_of_an_image() {
         .to_string();
     assert!(error.contains("leave that array first"), "{error}");
 }
+
+/// The first machine only gave a block up and another one only wrote, before: in order, the slow medium alone never shows
+/// the later of the two without the earlier one, also while the first machine leaves.
+#[test]
+fn a_machine_leaves_in_order() {
+    let two = |setup: &Setup| setup.shape.machines.len() > 1 && setup.shape.journal_blocks > 0;
+    let mut cuts = 0;
+    for (seed, setup) in setups(120).filter(|(_, setup)| two(setup)).take(5) {
+        let mut draw = Draw::new(seed);
+        let images = setup.images();
+        let (fast, slow) = (memory(&images.0), memory(&images.1));
+        let other = setup.shape.machines[0].blocks as usize;
+        let mut state = vec![0; setup.blocks()];
+        let mut element = setup.open(fast.clone(), slow.clone()).unwrap();
+        for block in [0, other] {
+            setup.apply(
+                &mut element,
+                Op::Write(block, draw_value(&mut draw)),
+                &mut state,
+            );
+        }
+        element.close().unwrap();
+        let batch = alone(&setup, &bytes(&*slow), &[]).unwrap();
+        let mut element = setup.open(fast.clone(), slow.clone()).unwrap();
+        for op in [
+            Op::Write(other, draw_value(&mut draw)),
+            Op::Flush,
+            Op::Trim(0),
+            Op::Flush,
+        ] {
+            setup.apply(&mut element, op, &mut state);
+        }
+        drop(element);
+        let used = (bytes(&*fast), bytes(&*slow));
+        for cut in 1.. {
+            let power = Power::new(used.clone(), Trouble::CutBoth(cut));
+            let (fast, slow) = power.media();
+            let leave = || {
+                let mut element = setup.open(fast, slow)?;
+                element.bring_home(setup.shape.machines[0].number, &mut |_| {})?;
+                element.close()
+            };
+            let done = leave();
+            let left = power.survivors(&mut draw);
+            let found = alone(&setup, &left.1, &[]).unwrap();
+            let is_state = found == batch || found == content(&state);
+            assert!(
+                is_state,
+                "seed {seed}, cut {cut}: the slow medium alone is no state"
+            );
+            cuts += 1;
+            if done.is_ok() {
+                break;
+            }
+        }
+    }
+    assert!(cuts > 50, "{cuts}");
+}
