@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flashlore_array::icash::SlowAlone;
 use flashlore_array::{ArrayError, Element};
-use flashlore_medium::{Medium, MemoryMedium};
+use flashlore_medium::MemoryMedium;
 
 use crate::support::without_fast::bytes;
 use crate::support::{Attended, Draw, Power, Setup, Trouble, Value, page};
