@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use flashlore_array::Element;
 use flashlore_array::icash::format::Areas;
 use flashlore_array::icash::{
     self, ICash, Mode, Shape, SlowAlone, TooBig, adopt, adopted_pieces, grow, grown_pieces,
 };
+use flashlore_array::{ArrayError, Element};
 use flashlore_medium::{Medium, MemoryMedium, Piece, Pieced, end_of};
 
 use crate::support::pages::draw_value;
@@ -67,6 +67,15 @@ fn before_adoption(setup: &Setup, values: &[Value]) -> (Vec<u8>, Vec<u8>) {
     (vec![0xE5; fast], file)
 }
 
+/// Makes an array around the image of its first machine.
+fn adopt_all(
+    fast: Arc<dyn Medium>,
+    slow: Arc<dyn Medium>,
+    shape: &Shape,
+) -> Result<(), ArrayError> {
+    adopt(fast, slow, ID, shape, &mut |_, _| {})
+}
+
 /// What all machines hold when the first one has been adopted.
 fn all_values(setup: &Setup, image: &[Value]) -> Vec<Value> {
     let mut state = image.to_vec();
@@ -86,10 +95,14 @@ fn adopting_never_writes_to_the_image() {
         for cut in 1.. {
             let power = Power::new(before.clone(), Trouble::CutBoth(cut));
             let (fast, slow) = power.media();
-            let mut seen = 0;
-            let adopted = adopt(fast, view(slow, &pieces), ID, &setup.shape, &mut |blocks| {
-                seen += blocks
-            });
+            let mut seen = (0, 0);
+            let adopted = adopt(
+                fast,
+                view(slow, &pieces),
+                ID,
+                &setup.shape,
+                &mut |read, of| seen = (read, of),
+            );
             assert!(
                 adopted.is_ok() || power.calls() >= cut,
                 "it fails by itself: {adopted:?}"
@@ -99,7 +112,7 @@ fn adopting_never_writes_to_the_image() {
             let image = &before.1[..values.len() * BLOCK];
             assert!(left.1[..image.len()] == *image, "seed {seed}, cut {cut}");
             if adopted.is_ok() {
-                assert_eq!(seen, values.len() as u64);
+                assert_eq!(seen, (values.len() as u64, values.len() as u64));
                 let slow = view(memory(&left.1), &pieces);
                 let mut element = setup.open(memory(&left.0), slow).unwrap();
                 let state = all_values(&setup, &values);
@@ -141,7 +154,7 @@ fn a_machine_that_leaves_is_a_plain_image() {
         let pieces = adopted_pieces(&setup.shape).unwrap();
         let (fast, slow) = (memory(&before.0), memory(&before.1));
         let whole = view(slow.clone(), &pieces);
-        adopt(fast.clone(), whole.clone(), ID, &setup.shape, &mut |_| {}).unwrap();
+        adopt_all(fast.clone(), whole.clone(), &setup.shape).unwrap();
         let mut state = all_values(&setup, &values);
         let mut element = setup.open(fast.clone(), whole).unwrap();
         let ops = operations(&mut draw, 150, setup.blocks());
@@ -160,7 +173,7 @@ fn a_machine_that_leaves_is_a_plain_image() {
             let leave = || {
                 let mut element = setup.open(fast, view(slow, &pieces))?;
                 let machine = setup.shape.machines[0].number;
-                assert!(element.bring_home(machine, &mut |_| {})?.is_empty());
+                assert!(element.bring_home(machine, &mut |_, _| {})?.is_empty());
                 element.close()
             };
             let left_it = leave();
@@ -205,7 +218,7 @@ fn what_cannot_be_read_is_named_when_a_machine_leaves() {
     let pieces = adopted_pieces(&setup.shape).unwrap();
     let (fast, slow) = (memory(&before.0), memory(&before.1));
     let whole = view(slow, &pieces);
-    adopt(fast.clone(), whole.clone(), ID, &setup.shape, &mut |_| {}).unwrap();
+    adopt_all(fast.clone(), whole.clone(), &setup.shape).unwrap();
     let mut element = setup.open(fast.clone(), whole.clone()).unwrap();
     for block in 0..values.len() {
         let value = draw_value(&mut draw);
@@ -222,7 +235,7 @@ fn what_cannot_be_read_is_named_when_a_machine_leaves() {
     rotten[2 * BLOCK..].fill(0x77);
     let mut element = setup.open(memory(&rotten), whole).unwrap();
     let machine = setup.shape.machines[0].number;
-    let unreadable = element.bring_home(machine, &mut |_| {}).unwrap();
+    let unreadable = element.bring_home(machine, &mut |_, _| {}).unwrap();
     assert!(!unreadable.is_empty());
     for (block, _) in &unreadable {
         let read = element.look(setup.lba(*block as usize), &mut [0; BLOCK]);
@@ -488,14 +501,7 @@ fn what_describes_an_array_is_no_part_of_an_image() {
     let before = before_adoption(&setup, &values);
     let pieces = adopted_pieces(&setup.shape).unwrap();
     let (fast, slow) = (memory(&before.0), memory(&before.1));
-    adopt(
-        fast,
-        view(slow.clone(), &pieces),
-        ID,
-        &setup.shape,
-        &mut |_| {},
-    )
-    .unwrap();
+    adopt_all(fast, view(slow.clone(), &pieces), &setup.shape).unwrap();
     let mut shape = setup.shape.clone();
     shape.machines[0].blocks = (slow.len() / BLOCK as u64) as u32;
     let needed = icash::bytes_needed(&shape).unwrap();
@@ -503,9 +509,7 @@ fn what_describes_an_array_is_no_part_of_an_image() {
     longer.resize(needed.1 as usize, 0);
     let whole = view(memory(&longer), &adopted_pieces(&shape).unwrap());
     let fast = memory(&vec![0; needed.0 as usize]);
-    let error = adopt(fast, whole, ID, &shape, &mut |_| {})
-        .unwrap_err()
-        .to_string();
+    let error = adopt_all(fast, whole, &shape).unwrap_err().to_string();
     assert!(error.contains("leave that array first"), "{error}");
 }
 
@@ -547,7 +551,7 @@ fn a_machine_leaves_in_order() {
             let (fast, slow) = power.media();
             let leave = || {
                 let mut element = setup.open(fast, slow)?;
-                element.bring_home(setup.shape.machines[0].number, &mut |_| {})?;
+                element.bring_home(setup.shape.machines[0].number, &mut |_, _| {})?;
                 element.close()
             };
             let done = leave();

@@ -16,6 +16,9 @@ use indicatif::{
 const RUNNING: &str = "{elapsed_precise} {wide_bar} {human_pos}/{human_len} requests, \
                        {rate}/s{left}{prefix}{msg}";
 
+/// What a phase is called, and how far it is.
+const BLOCKS: &str = "{elapsed_precise} {msg} {wide_bar} {percent} %, {eta} left";
+
 /// A ticker of one phase; clones tick the same one. It disappears with the last of them.
 #[derive(Clone)]
 pub struct Progress {
@@ -30,6 +33,23 @@ impl Progress {
     /// For a phase of unknown length.
     pub fn phase(what: &'static str) -> Self {
         Self::show(|| ProgressBar::new_spinner().with_message(what))
+    }
+
+    /// For a phase of blocks, told by [`Self::at`].
+    pub fn blocks(what: &'static str) -> Self {
+        Self::show(|| {
+            let style = ProgressStyle::with_template(BLOCKS)
+                .unwrap_or_else(|_| ProgressStyle::default_bar());
+            ProgressBar::no_length()
+                .with_style(style)
+                .with_message(what)
+        })
+    }
+
+    /// So many blocks are done, of so many.
+    pub fn at(&self, done: u64, of: u64) {
+        self.bar.set_length(of);
+        self.bar.set_position(done);
     }
 
     /// For `requests` requests of `runs` runs.
@@ -153,7 +173,9 @@ mod tests {
     }
 
     #[test]
-    fn the_template_is_one() {
-        assert!(ProgressStyle::with_template(RUNNING).is_ok());
+    fn the_templates_are_ones() {
+        for template in [RUNNING, BLOCKS] {
+            assert!(ProgressStyle::with_template(template).is_ok());
+        }
     }
 }

@@ -307,6 +307,9 @@ pub struct ArrayInfo {
     pub system: String,
     pub fast: PathBuf,
     pub slow: PathBuf,
+    /// Bytes of the disk image around which it was made, at the begin of the slow medium.
+    #[serde(default)]
+    pub image: Option<u64>,
     /// The virtual machines, the first one first.
     pub machines: Vec<MachineInfo>,
     /// Whether whoever used it before this opening closed it.

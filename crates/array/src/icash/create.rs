@@ -66,8 +66,8 @@ pub fn adopted_pieces(shape: &Shape) -> Result<Vec<Piece>, ArrayError> {
 }
 
 /// Makes an array on two media around what the native places of its first machine hold: that is what the machine holds
-/// then. All other machines are zeros. Nothing is written to these native places. `seen` hears of the blocks that were
-/// read.
+/// then. All other machines are zeros. Nothing is written to these native places. `seen` hears how many blocks
+/// were read, and of how many.
 ///
 /// # Errors
 /// The sizes make no array or do not fit, or a medium fails.
@@ -76,7 +76,7 @@ pub fn adopt(
     slow: Arc<dyn Medium>,
     id: [u8; 16],
     shape: &Shape,
-    seen: &mut dyn FnMut(u64),
+    seen: &mut dyn FnMut(u64, u64),
 ) -> Result<(), ArrayError> {
     let mut new = New::begin(fast, slow, id, shape)?;
     let copies = new.adopt_homes(seen)?;
@@ -139,7 +139,7 @@ impl<'a> New<'a> {
     }
 
     /// Writes the pages of the table that tell what is at home; answers their copies.
-    fn adopt_homes(&mut self, seen: &mut dyn FnMut(u64)) -> Result<Vec<u8>, ArrayError> {
+    fn adopt_homes(&mut self, seen: &mut dyn FnMut(u64, u64)) -> Result<Vec<u8>, ArrayError> {
         let mut copies = vec![0; self.areas.table_pages as usize];
         let blocks = self.shape.machines[0].blocks;
         let mut content = vec![0; ENTRIES * BLOCK_BYTES];
@@ -161,7 +161,7 @@ impl<'a> New<'a> {
                 self.media.write(Device::Slow, offset, &bytes)?;
                 *copy = 1;
             }
-            seen(count.into());
+            seen((first + count).into(), blocks.into());
         }
         Ok(copies)
     }

@@ -19,15 +19,15 @@ const STEP: u32 = 256;
 
 impl ICash {
     /// Lets the native places of a machine hold what the machine holds; durable when it returns. Answers the blocks that
-    /// cannot be read, each with the reason: their native places hold what they held. `seen` hears of the blocks that are
-    /// done.
+    /// cannot be read, each with the reason: their native places hold what they held. `seen` hears how many blocks
+    /// are done, and of how many.
     ///
     /// # Errors
     /// There is no such machine, or a medium failed. The array goes on as it was.
     pub fn bring_home(
         &mut self,
         machine: u8,
-        seen: &mut dyn FnMut(u64),
+        seen: &mut dyn FnMut(u64, u64),
     ) -> Result<Vec<(u32, ContentError)>, ArrayError> {
         let blocks = self.addresses.blocks_of(machine)?;
         self.make_ready()?;
@@ -47,8 +47,8 @@ impl ICash {
                     unreadable.push((block - blocks.start, why));
                 }
             }
-            seen((end - first).into());
             first = end;
+            seen((first - blocks.start).into(), blocks.len() as u64);
         }
         self.sync(Device::Slow)?;
         Ok(unreadable)

@@ -67,6 +67,11 @@ fn an_image_is_adopted_used_and_left() {
             place.run(&["check", "disk"]).ok(),
             "216 blocks hold something\n"
         );
+        let info = place.run(&["info", "disk"]).ok();
+        assert!(
+            info.contains("image, around a disk image of 1.0 MiB\n"),
+            "{info}"
+        );
         let expected = used(&place);
         quiet(place.run(&["export", "disk", "out"]));
         assert!(bytes(&place, "out") == expected);

@@ -48,14 +48,14 @@ pub fn image_bytes(path: &Path) -> Result<u64, ServeError> {
 
 impl Home {
     /// Makes an array whose first machine holds what is on the slow medium, a disk image of the size that is asked for.
-    /// `seen` hears of the blocks that were read.
+    /// `seen` hears how many blocks were read, and of how many.
     ///
     /// # Errors
     /// As for a new array, or the image is of another size, cannot be read, or has no room behind it. It is as it was then.
     pub fn adopt_image(
         &self,
         asked: &CreateArray,
-        seen: &mut dyn FnMut(u64),
+        seen: &mut dyn FnMut(u64, u64),
     ) -> Result<Made, ServeError> {
         let made = asked.plan()?;
         self.in_new_directory(|| self.adopt(asked, &made, seen))?;
@@ -66,7 +66,7 @@ impl Home {
         &self,
         asked: &CreateArray,
         made: &Made,
-        seen: &mut dyn FnMut(u64),
+        seen: &mut dyn FnMut(u64, u64),
     ) -> Result<(), ServeError> {
         let (fast_path, slow_path) = asked.media_paths()?;
         let mut image = FileMedium::open(&slow_path, Mode::Buffered)?;

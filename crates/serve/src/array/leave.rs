@@ -35,7 +35,8 @@ pub struct Left {
 }
 
 impl Home {
-    /// Gives the disk image of an array back. Nobody may have the array open. `seen` hears of the blocks that are home.
+    /// Gives the disk image of an array back. Nobody may have the array open. `seen` hears how many
+    /// blocks are home, and of how many.
     ///
     /// # Errors
     /// It is no array or one of no image, other machines hold something or blocks of the image cannot be read and that was
@@ -44,7 +45,7 @@ impl Home {
         &self,
         accept_loss: bool,
         mode: Mode,
-        seen: &mut dyn FnMut(u64),
+        seen: &mut dyn FnMut(u64, u64),
     ) -> Result<Left, ServeError> {
         let home = self.array()?;
         let (description, file) = locked(&home, mode, Access::Change)?;
@@ -135,7 +136,7 @@ impl Leaving<'_> {
         &self,
         accept_loss: bool,
         mode: Mode,
-        seen: &mut dyn FnMut(u64),
+        seen: &mut dyn FnMut(u64, u64),
     ) -> Result<Vec<u32>, ServeError> {
         let description = self.description;
         let slow = pieced(self.file.clone(), &description.pieces(), &description.slow)?;
@@ -151,7 +152,7 @@ impl Leaving<'_> {
         &self,
         element: &mut ICash,
         accept_loss: bool,
-        seen: &mut dyn FnMut(u64),
+        seen: &mut dyn FnMut(u64, u64),
     ) -> Result<Vec<u32>, ServeError> {
         let machines = element.shape().machines.clone();
         let shown = u64::from(machines[0].blocks) * PAGE;

@@ -139,6 +139,7 @@ impl ArrayService {
                 system: SYSTEM.to_owned(),
                 fast: description.fast.clone(),
                 slow: description.slow.clone(),
+                image: description.image.map(|image| image.bytes),
                 machines: positions.map(machine).collect(),
                 closed: self.was_closed,
                 element: store

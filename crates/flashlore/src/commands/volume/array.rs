@@ -79,8 +79,11 @@ fn rebuild(args: &RebuildArgs) -> Result<(), CliError> {
 }
 
 fn leave(args: &LeaveArgs) -> Result<(), CliError> {
-    let progress = Progress::phase("bringing blocks home");
-    let left = home(&args.volume).leave_array(args.accept_loss, mode(&args.volume), &mut |_| {});
+    let progress = Progress::blocks("bringing blocks home");
+    let left =
+        home(&args.volume).leave_array(args.accept_loss, mode(&args.volume), &mut |done, of| {
+            progress.at(done, of)
+        });
     drop(progress);
     let left = left.map_err(failed(&args.volume))?;
     for block in &left.damaged {

@@ -182,9 +182,10 @@ pub fn make(args: &CreateArgs) -> Result<String, CliError> {
             array_told(&home, &asked, &made)
         }
         Asked::Adopted(asked) => {
-            let progress = Progress::phase("reading the image");
-            let made = home.adopt_image(&asked, &mut |_| {}).map_err(failed)?;
+            let progress = Progress::blocks("reading the image");
+            let made = home.adopt_image(&asked, &mut |read, of| progress.at(read, of));
             drop(progress);
+            let made = made.map_err(failed)?;
             format!(
                 "{}; {} is what machine 0 holds",
                 array_told(&home, &asked, &made),

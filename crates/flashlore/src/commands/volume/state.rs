@@ -35,7 +35,13 @@ fn array_text(info: &ArrayInfo) -> String {
     };
     line("system", info.system.clone());
     line("fast medium", info.fast.display().to_string());
-    line("slow medium", info.slow.display().to_string());
+    line("slow medium", {
+        let slow = info.slow.display();
+        match info.image {
+            None => slow.to_string(),
+            Some(bytes) => format!("{slow}, around a disk image of {}", human(bytes)),
+        }
+    });
     for machine in &info.machines {
         let (size, logical) = (human(machine.size), human(machine.logical));
         line(
