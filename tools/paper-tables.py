@@ -46,7 +46,7 @@ def told(report: Report) -> str:
     many = f"{NUMBERS.get(seeds, f'{seeds} seeds')}: {counts.phrase(counts.of_kinds(claims))}"
     identities = f"{total - len(broken)} of {total} identities hold" if total else "no identities"
     parts = [f"{many}; {identities}. A claim is counted once for each aspect.", *tables(claims)]
-    if report["sensitivity"]:
+    if report["sensitivity"] and report["sensitivity"]["claims"]:
         parts.append(sensitivity.sentence(report["sensitivity"]))
     return "\n\n".join(parts)
 

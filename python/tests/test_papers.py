@@ -435,6 +435,8 @@ def test_a_setting_that_has_all_inside_is_named(document: Any) -> None:
     found = document["papers"][0]["sensitivity"]
     found["inside"][2][1][2] = True
     assert sensitivity.sentence(found) == "All 3 aspects of claims are inside at once under: one die."
+    found |= {"claims": [["C1", "order"]], "inside": [["as defined", [False]], ["one die", [True]]]}
+    assert sensitivity.sentence(found) == "The one aspect of a claim is inside under: one die."
 
 
 def test_settings_on_smaller_workloads_say_little(document: Any) -> None:

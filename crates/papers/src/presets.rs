@@ -27,7 +27,7 @@ pub const PAPERS: &[(&str, &str)] = &[
     ),
     (
         "i-cash-control",
-        include_str!("../../../papers/i-cash/control.toml"),
+        include_str!("../../../papers/i-cash-control/experiment.toml"),
     ),
 ];
 
@@ -58,16 +58,6 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-
-    /// README files and files of definitions, in the folder of papers.
-    const READMES: [(&str, &str, &str); 6] = [
-        ("ca-ssd", "ca-ssd/README.md", "experiment.toml"),
-        ("delta-ftl", "delta-ftl/README.md", "experiment.toml"),
-        ("bvssd", "bvssd/README.md", "experiment.toml"),
-        ("combined", "combined/README.md", "experiment.toml"),
-        ("i-cash", "i-cash/README.md", "experiment.toml"),
-        ("i-cash-control", "i-cash/README.md", "control.toml"),
-    ];
 
     /// docs/reproduce.md promises these to --traces.
     #[test]
@@ -102,12 +92,12 @@ mod tests {
     #[test]
     fn readmes_tell_the_differences_of_the_definitions() {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../papers"));
-        for (name, readme, definition) in READMES {
-            let path = folder.join(readme);
+        for (name, _) in PAPERS {
+            let path = folder.join(name).join("README.md");
             let text = fs::read_to_string(&path).unwrap();
             let begin =
-                format!("<!-- The differences of {definition}, which a test compares with it. -->");
-            let from = text.find(&begin).expect("a beginning") + begin.len();
+                "<!-- The differences of experiment.toml, which a test compares with it. -->";
+            let from = text.find(begin).expect("a beginning") + begin.len();
             let to = from + text[from..].find("<!-- Their end. -->").expect("an end");
             let differences = load(name).unwrap().difference;
             let told: Vec<String> = differences
@@ -118,7 +108,7 @@ mod tests {
             if std::env::var_os("FLASHLORE_WRITE").is_some() {
                 fs::write(&path, [&text[..from], &expected, &text[to..]].concat()).unwrap();
             } else {
-                assert_eq!(&text[from..to], expected, "{readme}");
+                assert_eq!(&text[from..to], expected, "{name}");
             }
         }
     }

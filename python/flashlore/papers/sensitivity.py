@@ -46,6 +46,8 @@ def sentence(found: Sensitivity) -> str:
     counted = {name: sum(inside) for name, inside in found["inside"]}
     most = max(counted.values())
     best = "; ".join(name for name, count in counted.items() if count == most)
+    if most == every == 1:
+        return f"The one aspect of a claim is inside under: {best}."
     if most == every:
         return f"All {every} aspects of claims are inside at once under: {best}."
     return f"No single setting has all {every} aspects of claims inside. The most, {most}, are under: {best}."
