@@ -57,6 +57,8 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    use crate::definition::{Claim, ClaimKind};
+
     use super::*;
 
     /// docs/reproduce.md promises these to --traces.
@@ -109,6 +111,28 @@ mod tests {
                 fs::write(&path, [&text[..from], &expected, &text[to..]].concat()).unwrap();
             } else {
                 assert_eq!(&text[from..to], expected, "{name}");
+            }
+        }
+    }
+
+    /// Whoever has a paper beside the page must find each statement in it.
+    #[test]
+    fn claims_of_papers_quote_them_or_say_how_values_were_read() {
+        for (name, _) in PAPERS {
+            let paper = load(name).unwrap();
+            let of_paper = |claim: &&Claim| claim.kind != ClaimKind::Ours;
+            let claims: Vec<&Claim> = paper.claim.iter().filter(of_paper).collect();
+            assert_eq!(
+                paper.without_claim.is_empty(),
+                claims.is_empty(),
+                "{name}: figures and tables without a claim are named"
+            );
+            for claim in claims {
+                assert!(
+                    claim.quote.is_some() || !claim.reading.is_empty(),
+                    "{name}: claim {} has neither a quotation nor a reading",
+                    claim.id
+                );
             }
         }
     }
