@@ -107,7 +107,7 @@ class Output:
         """Whether there is a time line."""
     @property
     def recovered(self) -> tuple[int, int, int] | None:
-        """Pages compared with what was written, instants, and returns to them."""
+        """Pages compared with what was written, instants, and rewinds to them."""
     def record(self) -> str:
         """Return the record as JSON."""
     def state(self) -> tuple[str, bytes | None, bytes | None]:

@@ -312,7 +312,7 @@ class History:
     mean_rc: float | None
     """Mean size of those encoded, as a share of a page."""
 
-    longest_return: Rewind
+    longest_rewind: Rewind
     """What a rewind to the start of the window would take at the end."""
 
     capacity_bytes: int

@@ -41,7 +41,7 @@ def simulate(  # noqa: PLR0913 (each is a question of its own)
         settings: Values by key, as `--set` takes them, above those of system and device.
         seed: Seed of all random choices, for `host.seed`; the same seed gives the same run, bit for bit.
         timeline: Width of the stretches of a time line: seconds of simulated time, or a text such as `"1s"`.
-        recovery_check: Return to so many random instants of the window of old versions after the run, and compare
+        recovery_check: Rewind to so many random instants of the window of old versions after the run, and compare
             every page with what had been written by then; for systems with history.
         request_log: A file for a line of CSV for every request.
         force: Replace a log that is there already.

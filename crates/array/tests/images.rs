@@ -5,7 +5,7 @@ use crate::support;
 use std::sync::Arc;
 
 use flashlore_array::Element;
-use flashlore_array::icash::{Image, Machine, lba};
+use flashlore_array::icash::{Fill, Image, Machine, lba};
 use flashlore_medium::MemoryMedium;
 use support::{Attended, Draw, Power, Setup, Trouble, Value, page};
 
@@ -130,6 +130,24 @@ fn an_image_is_stored_as_deltas_where_the_pool_has_the_native_blocks() {
     pair.holds(1, BLOCKS, other);
     pair.reopen();
     pair.holds(1, BLOCKS, other);
+}
+
+/// Clones need their bases on the fast medium: whether a read of a client fills it makes no difference.
+#[test]
+fn native_blocks_are_copied_to_the_pool_for_an_image_whatever_reads_fill() {
+    let deltas = [Fill::Read, Fill::SecondRead, Fill::Never].map(|fill| {
+        let mut setup = setup(150, 0);
+        setup.options.fill = fill;
+        let mut pair = Pair::new(setup);
+        let unreadable = pair.element.bring_home(0, &mut |_, _| {}).unwrap();
+        assert!(unreadable.is_empty());
+        pair.reopen();
+        let image = pair.image();
+        pair.holds(1, BLOCKS, image_page);
+        image.deltas
+    });
+    assert!(deltas[0] > 30, "{deltas:?}");
+    assert_eq!(deltas, [deltas[0]; 3]);
 }
 
 #[test]

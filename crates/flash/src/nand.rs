@@ -32,7 +32,7 @@ pub enum Cause {
     Map,
     /// The base of a delta is read to encode a write.
     Delta,
-    /// An encoded value is decoded, to be stored whole again.
+    /// An encoded value is decoded, to be materialized.
     Merge,
 }
 

@@ -30,7 +30,7 @@ enum Step {
     Trim(u32),
     Read(u32),
     ReadAt(u32, u32),
-    ReturnTo(u32),
+    RewindTo(u32),
     Advance(u32),
     Flush,
     Wait,
@@ -51,7 +51,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => any::<u32>().prop_map(Step::Trim),
         4 => any::<u32>().prop_map(Step::Read),
         12 => (any::<u32>(), any::<u32>()).prop_map(|(l, t)| Step::ReadAt(l, t)),
-        1 => any::<u32>().prop_map(Step::ReturnTo),
+        1 => any::<u32>().prop_map(Step::RewindTo),
         1 => any::<u32>().prop_map(Step::Advance),
         1 => Just(Step::Flush),
         1 => Just(Step::Wait),
@@ -221,7 +221,7 @@ impl Rig {
                 }
             }
             Step::ReadAt(raw, time) => self.compare(Lpn(self.page(raw)), self.instant(time))?,
-            Step::ReturnTo(raw) => self.rewind_to(self.instant(raw))?,
+            Step::RewindTo(raw) => self.rewind_to(self.instant(raw))?,
             Step::Advance(raw) => self.ftl.advance_window(self.instant(raw)),
             Step::Flush => self.ftl.core_mut().flush(now).map_err(|e| text(&e))?,
             Step::Wait => self.now += 50,
@@ -266,7 +266,7 @@ impl Rig {
             );
             let found = self.ftl.content(Lpn(lpn)).map(|v| v.0);
             if found != then && (returned.is_some() || found != present) {
-                return Err(format!("page {lpn} returned to {found:?}"));
+                return Err(format!("page {lpn} went back to {found:?}"));
             }
             if found != present {
                 pages += 1;

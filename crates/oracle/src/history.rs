@@ -4,9 +4,9 @@
 //! one is the present. Nothing is ever taken out of the lists. Each superseded version is marked as
 //! *held* while the history keeps a reference for it, and as *passed* once the window has moved over
 //! its end. The rules: a superseded version is held until it is passed, and then as long as a
-//! pinned instant lies in it. An instant can be returned to if it lies in the window or is pinned.
+//! pinned instant lies in it. The device can rewind to an instant if it lies in the window or is pinned.
 //!
-//! Invariant: what is held suffices for every instant that can be returned to.
+//! Invariant: what is held suffices for every instant that it can rewind to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -103,7 +103,7 @@ impl HistoryModel {
         &self.snapshots
     }
 
-    /// Whether an instant can be returned to.
+    /// Whether the device can rewind to an instant.
     pub fn is_exact(&self, instant: u64) -> bool {
         let pinned = self.snapshots.contains(&instant) || self.scheduled.contains(&instant);
         pinned || instant >= self.oldest
@@ -151,7 +151,7 @@ impl HistoryModel {
         self.give_up()
     }
 
-    /// Makes a snapshot; whether the instant can be returned to.
+    /// Makes a snapshot; whether the device can rewind to the instant.
     pub fn snapshot(&mut self, instant: u64) -> bool {
         let exact = self.is_exact(instant);
         if exact {

@@ -2,8 +2,8 @@
 //!
 //! Where the simulator has the same arithmetic in its core or in its configuration, it is asked; what is
 //! left is DeltaFTL's model of programs and collections (section 4 there). Symbols: `pc`, share of the
-//! page writes that become differences; `rc`, their mean size as a share of a page; `pow`, share of
-//! differences that are overwritten later.
+//! page writes that become deltas; `rc`, their mean size as a share of a page; `pow`, share of
+//! deltas that are overwritten later.
 
 use flashlore_array::icash::heatmap::Heatmap;
 use flashlore_content::history::{PAPER_ENTRY_BYTES, protection_window};
@@ -25,16 +25,16 @@ pub enum Formula {
     ViableRc,
     /// `foreground(pc, rc)`: programs for the host over its page writes.
     Foreground,
-    /// `whole_collections(kept, pc, rc)`: collections over those without differences where victims hold
+    /// `whole_collections(kept, pc, rc)`: collections over those without deltas where victims hold
     /// whole pages and the blocks with invalid pages are `kept` times as many.
     WholeCollections,
     /// `log_collections(writes, pc, rc, pow, pages)`: collections of blocks of so many pages where victims
-    /// hold differences.
+    /// hold deltas.
     LogCollections,
     /// `collection_us(erase, program, pages, gain)`: time of a collection that gains so many pages of a
     /// block.
     CollectionUs,
-    /// `saved_pages(overwrites, rc)`: pages that storing so many overwrites of a page as differences saves.
+    /// `saved_pages(overwrites, rc)`: pages that storing so many overwrites of a page as deltas saves.
     SavedPages,
     /// `window(total, live, written, during)`: how far back a device of `total` GiB with `live` current
     /// ones goes, `written` coming `during` so long.

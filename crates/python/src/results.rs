@@ -123,13 +123,13 @@ impl Output {
         }
     }
 
-    /// Pages compared with what was written, at so many instants of the window, and returns to them.
+    /// Pages compared with what was written, at so many instants of the window, and rewinds to them.
     #[getter]
     fn recovered(&self) -> Option<(u64, u32, u64)> {
         match &*self.0 {
             HeldResult::Ran(output) => output
                 .recovered
-                .map(|found| (found.pages, found.instants, found.returns.into())),
+                .map(|found| (found.pages, found.instants, found.rewinds.into())),
             HeldResult::Read { .. } => None,
         }
     }

@@ -24,7 +24,7 @@ const STRETCH: u64 = 1_000_000_000;
 const MOST_LISTED: usize = 8;
 
 /// How a rewind to an instant is wanted.
-pub(crate) struct Return {
+pub(crate) struct Rewind {
     /// To the last mark before it.
     pub mark: bool,
     pub dry_run: bool,
@@ -241,7 +241,7 @@ impl Service {
         Ok(Answer::Instant { instant })
     }
 
-    pub(crate) fn recover(&self, to: &str, how: &Return) -> Result<Answer, ServeError> {
+    pub(crate) fn recover(&self, to: &str, how: &Rewind) -> Result<Answer, ServeError> {
         let mut instant = self.resolve(to)?;
         if how.mark {
             let before = |volume: &mut Volume| {

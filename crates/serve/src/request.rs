@@ -310,6 +310,12 @@ pub struct ArrayInfo {
     /// Bytes of the disk image around which it was made, at the begin of the slow medium.
     #[serde(default)]
     pub image: Option<u64>,
+    /// `write-back` or `write-through`.
+    #[serde(default)]
+    pub mode: String,
+    /// Whether no write of a client reaches the fast medium.
+    #[serde(default)]
+    pub strict: bool,
     /// The virtual machines, the first one first.
     pub machines: Vec<MachineInfo>,
     /// Whether whoever used it before this opening closed it.

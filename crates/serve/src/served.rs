@@ -191,11 +191,49 @@ pub fn recovery_told(recovery: &Recovery) -> Option<String> {
     })
 }
 
-/// What is to be known of an array that was not closed, as a sentence.
-pub fn unclosed_array_told(was_closed: bool) -> Option<String> {
-    (!was_closed).then(|| {
-        "the array was not closed: it shows a state with all that was flushed; if its media were copied while the array \
-         was in use, the copies are of an instant, and may be older than the originals or damaged"
-            .to_owned()
-    })
+/// How an array was left by whoever used it last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LastUse {
+    #[default]
+    Closed,
+    NotClosed,
+    /// The same, and its slow medium is read alone.
+    NotClosedAlone,
+    /// Its fast medium is a new one since.
+    FastReplaced,
+}
+
+impl LastUse {
+    /// Of an array with both media.
+    pub fn of(was_closed: bool, is_fast_fresh: bool) -> Self {
+        match (was_closed, is_fast_fresh) {
+            (true, _) => Self::Closed,
+            (false, true) => Self::FastReplaced,
+            (false, false) => Self::NotClosed,
+        }
+    }
+
+    pub fn is_closed(self) -> bool {
+        self == Self::Closed
+    }
+
+    /// What is to be known of an array that was not closed, as a sentence.
+    pub fn told(self) -> Option<String> {
+        let told = match self {
+            Self::Closed => return None,
+            Self::NotClosed => {
+                "the array was not closed: it shows a state with all that was flushed; if its media were copied while the \
+                 array was in use, the copies are of an instant, and may be older than the originals or damaged"
+            }
+            Self::NotClosedAlone => {
+                "the array was not closed: this is the last batch that went home; what was flushed later needs the fast \
+                 medium"
+            }
+            Self::FastReplaced => {
+                "the array was not closed before its fast medium was replaced: it shows what the slow medium holds; what \
+                 that replacement said would go back or be lost, did"
+            }
+        };
+        Some(told.to_owned())
+    }
 }

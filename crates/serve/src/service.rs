@@ -22,7 +22,7 @@ use crate::error::ServeError;
 use crate::home::Home;
 use crate::metrics::{self, text::Page};
 use crate::names;
-use crate::past::Return;
+use crate::past::Rewind;
 use crate::request::{Answer, HistoryInfo, Info, Request, Saved, Unreadable};
 use crate::served::{Live, Served, Space, Tell, read_bytes, recovery_told};
 
@@ -437,7 +437,7 @@ impl Served for Service {
                 allow_missing,
             } => self.recover(
                 to,
-                &Return {
+                &Rewind {
                     mark: *mark,
                     dry_run: *dry_run,
                     disconnect: *disconnect,

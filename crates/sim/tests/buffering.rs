@@ -519,7 +519,7 @@ const PAGES: u32 = 6;
 /// Gap before, first page, value, what, whether partly.
 type Asked = (u64, u32, u32, u8, bool);
 
-fn fronts() -> impl Strategy<Value = BufferingOptions> {
+fn bufferings() -> impl Strategy<Value = BufferingOptions> {
     let policy = prop_oneof![
         Just(Policy::Fifo),
         (0u32..5).prop_map(|protected| Policy::Slru { protected })
@@ -628,7 +628,7 @@ proptest! {
         asked in prop::collection::vec(
             (0u64..300, 0..PAGES, 0u32..4, 0u8..14, any::<bool>()), 1..200,
         ),
-        buffering in fronts(),
+        buffering in bufferings(),
         load in loads(),
         shared in any::<bool>(),
         units in prop::sample::select(vec![1u32, 4]),

@@ -50,7 +50,7 @@ fn checked_on(pages: u32, system: &str, settings: &[&str], instants: u32) -> Run
     let output = run(&configured(system, settings), pages, Some(instants)).unwrap();
     let recovered = output.recovered.unwrap();
     assert_eq!(recovered.instants, instants);
-    assert!(recovered.returns > 0);
+    assert!(recovered.rewinds > 0);
     output.result
 }
 
@@ -91,7 +91,7 @@ fn parities_keep_more_versions_and_their_return_decodes_and_programs() {
     let per_page = parities.encoded as f64 / packed;
     assert!((3.8..4.1).contains(&per_page), "{per_page}");
     assert_eq!(trap.programs.host, trap.host.write_pages);
-    let (of_pages, of_parities) = (pages.longest_return, parities.longest_return);
+    let (of_pages, of_parities) = (pages.longest_rewind, parities.longest_rewind);
     assert_eq!(
         (of_pages.reads, of_pages.decodes, of_pages.programs),
         (0, 0, 0)
@@ -155,7 +155,7 @@ fn entries_that_ram_has_no_room_for_are_programmed_and_read_by_a_return() {
         (expected - 1..=expected + 1).contains(&history.table_programs),
         "{history:?}"
     );
-    assert!(history.tables_end > 0 && history.longest_return.reads == history.tables_end);
+    assert!(history.tables_end > 0 && history.longest_rewind.reads == history.tables_end);
     // Tables take the room of versions, and so do the open blocks of two more streams on two dies.
     assert!(history.entries < all.history.entries, "{history:?}");
     let less = all.history.entries - history.entries;

@@ -19,46 +19,63 @@ fn given_up(architecture: &str) -> Vec<String> {
     words.filter(|word| !word.is_empty()).collect()
 }
 
-/// The words of a line, those of a name apart: `next_lane`, `NextLane` and `lanes` have the word `lane`.
-fn words(line: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut was_lower = false;
-    for letter in line.chars() {
-        if !letter.is_ascii_alphabetic() || letter.is_ascii_uppercase() && was_lower {
-            words.push(String::new());
-        }
-        was_lower = letter.is_ascii_lowercase();
-        if letter.is_ascii_alphabetic()
-            && let Some(word) = words.last_mut()
-        {
-            word.push(letter.to_ascii_lowercase());
+/// The words of a text with their lines, those of a name apart: `next_lane`, `NextLane` and `lanes` have the word `lane`.
+fn words(text: &str) -> Vec<(usize, String)> {
+    let mut words = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        words.push((number, String::new()));
+        let mut was_lower = false;
+        for letter in line.chars() {
+            if !letter.is_ascii_alphabetic() || letter.is_ascii_uppercase() && was_lower {
+                words.push((number, String::new()));
+            }
+            was_lower = letter.is_ascii_lowercase();
+            if letter.is_ascii_alphabetic()
+                && let Some((_, word)) = words.last_mut()
+            {
+                word.push(letter.to_ascii_lowercase());
+            }
         }
     }
-    words.retain(|word| !word.is_empty());
+    words.retain(|(_, word)| !word.is_empty());
     words
 }
 
-/// Whether a line has a word, or several that follow one another; the last one in the plural too.
-fn is_used(line: &str, given_up: &str) -> bool {
-    let plural = format!("{given_up}s");
-    let sought = given_up.split(' ').count();
-    words(line).windows(sought).any(|found| {
-        let found = found.join(" ");
-        found == given_up || found == plural
-    })
+/// The lines that have a word, or several that follow one another, on one line or across its end; the last one in the
+/// plural too.
+fn uses(words: &[(usize, String)], given_up: &str) -> Vec<usize> {
+    let sought: Vec<&str> = given_up.split(' ').collect();
+    let (last, before) = sought.split_last().expect("a word");
+    let is_it = |found: &&[(usize, String)]| {
+        let (end, begin) = found.split_last().expect("a word");
+        begin.iter().map(|(_, word)| word).eq(before)
+            && end
+                .1
+                .strip_prefix(last)
+                .is_some_and(|rest| matches!(rest, "" | "s"))
+    };
+    let found = words.windows(sought.len()).filter(is_it);
+    found.map(|found| found[0].0).collect()
 }
 
-/// Sources and documents below a folder.
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+/// Whether a text has them.
+fn is_used(text: &str, given_up: &str) -> bool {
+    !uses(&words(text), given_up).is_empty()
+}
+
+/// What people read: sources, documents, settings, planted bugs.
+const READ: [&str; 10] = [
+    ".rs", ".md", ".toml", ".py", ".pyi", ".js", ".css", ".sh", ".patch", ".ipynb",
+];
+
+/// The files below a folder whose names end so.
+fn files(folder: &Path, ends: &[&str], found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() && name != "target" && !name.starts_with('.') {
-            files(&path, found);
-        } else if [".rs", ".md", ".toml"]
-            .iter()
-            .any(|end| name.ends_with(end))
-        {
+            files(&path, ends, found);
+        } else if ends.iter().any(|end| name.ends_with(end)) {
             found.push(path);
         }
     }
@@ -70,23 +87,40 @@ fn words_that_were_given_up_are_not_used() {
     let given_up = given_up(&architecture);
     assert!(!given_up.is_empty(), "the table of terms was not found");
     let mut all = Vec::new();
-    for folder in ["crates", "docs"] {
-        files(&root().join(folder), &mut all);
+    for folder in [
+        "crates",
+        "docs",
+        "fuzz",
+        "notebooks",
+        "papers",
+        "python",
+        "tools",
+    ] {
+        files(&root().join(folder), &READ, &mut all);
     }
     all.retain(|path| !path.ends_with(file!().trim_start_matches("crates/")));
-    let mut uses = Vec::new();
-    for path in all {
-        let text = fs::read_to_string(&path).unwrap();
-        for (number, line) in (1..).zip(text.lines()) {
-            for word in given_up.iter().filter(|word| is_used(line, word)) {
-                uses.push(format!("{}:{number}: {word}", path.display()));
-            }
+    all.push(root().join("README.md"));
+    let mut texts: Vec<(PathBuf, String)> = { all.into_iter() }
+        .map(|path| (path.clone(), fs::read_to_string(&path).unwrap()))
+        .collect();
+    let without_table = { architecture.lines() }.map(|line| match line.starts_with("| ") {
+        true => "",
+        false => line,
+    });
+    let without_table = without_table.collect::<Vec<_>>().join("\n");
+    texts.push((root().join("ARCHITECTURE.md"), without_table));
+    let mut found = Vec::new();
+    for (path, text) in texts {
+        let words = words(&text);
+        for word in &given_up {
+            let lines = uses(&words, word).into_iter();
+            found.extend(lines.map(|line| format!("{}:{line}: {word}", path.display())));
         }
     }
     assert!(
-        uses.is_empty(),
+        found.is_empty(),
         "ARCHITECTURE.md has other words for these:\n{}",
-        uses.join("\n")
+        found.join("\n")
     );
 }
 
@@ -109,7 +143,7 @@ fn types_say_in_their_names_what_they_are() {
     for krate in fs::read_dir(root().join("crates")).unwrap() {
         let sources = krate.unwrap().path().join("src");
         if sources.is_dir() {
-            files(&sources, &mut all);
+            files(&sources, &[".rs"], &mut all);
         }
     }
     let mut found = Vec::new();
@@ -145,7 +179,12 @@ fn a_word_is_found_within_a_name() {
     ] {
         assert!(is_used(line, "lane"), "{line}");
     }
-    for line in ["fn make_whole()", "MakeWhole", "make  wholes"] {
+    for line in [
+        "fn make_whole()",
+        "MakeWhole",
+        "make  wholes",
+        "make\n    /// whole",
+    ] {
         assert!(is_used(line, "make whole"), "{line}");
     }
     assert!(!is_used("make it whole, the whole", "make whole"));

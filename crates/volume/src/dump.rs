@@ -304,7 +304,7 @@ fn journal(
                             )?;
                         }
                         Change::Trim { lpn } => writeln!(out, "page {lpn} trimmed")?,
-                        Change::Return { instant } => writeln!(out, "return to {instant}")?,
+                        Change::Rewind { instant } => writeln!(out, "rewind to {instant}")?,
                         Change::Snapshot { instant, name: 0 } => {
                             writeln!(out, "snapshot of {instant}")?;
                         }

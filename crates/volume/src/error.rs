@@ -106,7 +106,7 @@ pub enum VolumeError {
     /// The volume was created without a history.
     #[error("the volume keeps no history: it was created without one")]
     NoHistory,
-    /// An instant that cannot be returned to.
+    /// An instant to which the volume cannot rewind.
     #[error(transparent)]
     TooOld(TooOld),
     /// An instant that has not come.

@@ -282,7 +282,7 @@ impl Volume {
         for lpn in changed {
             self.tables.mapped.mark(lpn.0);
         }
-        self.take_event(Some(Change::Return { instant }))?;
+        self.take_event(Some(Change::Rewind { instant }))?;
         Ok(count)
     }
 

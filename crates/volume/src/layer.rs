@@ -196,7 +196,7 @@ pub(crate) trait Versioned {
     fn delete_snapshot(&mut self, instant: u64) -> bool;
     /// Forgets old versions of addresses.
     fn purge(&mut self, pages: Range<Lpn>);
-    /// Makes what addresses hold whole, where it is a delta from something older.
+    /// Materializes what addresses hold, where it is a delta from something older.
     fn materialize_pages(&mut self, pages: Range<Lpn>) -> Result<(), LayerError>;
     /// Erases every block that holds something to which nobody refers.
     fn erase_stale(&mut self) -> Result<Erased, LayerError>;

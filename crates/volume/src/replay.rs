@@ -377,7 +377,7 @@ impl<'a> ReplayState<'a> {
         let mut ended = Vec::new();
         let forgotten = |error: TooOld| VolumeError::Damaged(format!("event {sequence}: {error}"));
         match change {
-            Change::Return { instant } => {
+            Change::Rewind { instant } => {
                 let mut changes = Vec::new();
                 let told = history.changed_since(instant, |lpn, version| {
                     changes.push((lpn, version));

@@ -1,5 +1,5 @@
 //! Every combination of policies on the simulated translation layer and on the volume: histories with collection,
-//! trims, flushes, checkpoints, snapshots and returns to instants give the same places, the same counts, the same old
+//! trims, flushes, checkpoints, snapshots and rewinds give the same places, the same counts, the same old
 //! versions and the same refusals. Plain volumes and those that only deduplicate are compared in `differential`.
 
 use crate::support;
@@ -25,7 +25,7 @@ use flashlore_volume::{
 };
 use support::{Draw, POLICIES, Shape, page};
 
-/// What a unit of the simulated holds.
+/// What a unit of the simulated device holds.
 #[derive(Debug, Clone)]
 enum Unit {
     Page(Arc<PageBytes>),
@@ -105,7 +105,7 @@ fn simulated(id: &Identity) -> Simulated {
     simulated
 }
 
-/// Why something was refused; the volume and its simulated have different words for it.
+/// Why something was refused; the volume and the simulated one have different words for it.
 #[derive(Debug, PartialEq, Eq)]
 enum Refusal {
     Space,
@@ -196,7 +196,7 @@ struct Pair {
 /// What was reached.
 #[derive(Debug, Default)]
 struct Tally {
-    returns: u64,
+    rewinds: u64,
     changed: u64,
     snapshots: u64,
     refused: u64,
@@ -218,7 +218,7 @@ impl Pair {
         }
     }
 
-    /// A change begins in the simulated as it does in a volume.
+    /// A change begins in the simulated device as it does in a volume.
     fn begin(&mut self) -> Result<(), Refusal> {
         self.simulated.set_instant(self.now);
         self.simulated.limit_history();
@@ -338,8 +338,8 @@ impl Pair {
         self.begin().unwrap();
         self.simulated.guard_instant(None);
         let there = self.simulated.rewind_to(instant).unwrap();
-        assert_eq!(changed, there, "{}: return to {instant}", self.name);
-        self.tally.returns += 1;
+        assert_eq!(changed, there, "{}: rewind to {instant}", self.name);
+        self.tally.rewinds += 1;
         self.tally.changed += changed;
     }
 
@@ -526,7 +526,7 @@ impl Reached {
             self.compressed += counted.compressed;
             self.merged += counted.merges_gc + counted.merges_room + counted.merges_shared;
         }
-        self.tally.returns += pair.tally.returns;
+        self.tally.rewinds += pair.tally.rewinds;
         self.tally.changed += pair.tally.changed;
         self.tally.snapshots += pair.tally.snapshots;
         self.tally.refused += pair.tally.refused;
@@ -540,7 +540,7 @@ impl Reached {
             self.compressed,
             self.merged,
             self.hits,
-            self.tally.returns,
+            self.tally.rewinds,
             self.tally.changed,
             self.tally.snapshots,
             self.tally.refused,

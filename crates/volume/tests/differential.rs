@@ -20,7 +20,7 @@ use support::{Draw, Mix, POLICIES, Shape, Step, page, step};
 /// A device that might fail, so that victims are read before they are emptied, and never does.
 type Device = Faulty<MemoryFlash<Digest>>;
 
-/// The simulated simulated: content is the digest of the bytes, so the index sees the same fingerprints.
+/// The simulated volume: content is the digest of the bytes, so the index sees the same fingerprints.
 enum Simulated {
     Plain(Box<PlainFtl<Device>>),
     Dedup(Box<ContentFtl<Digest, Device, NoCensus>>),
@@ -122,7 +122,7 @@ impl Simulated {
     }
 }
 
-/// A volume and its simulated.
+/// A volume and the simulated one.
 struct Pair {
     volume: Volume,
     simulated: Simulated,

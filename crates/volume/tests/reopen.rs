@@ -296,7 +296,7 @@ fn a_return_survives_a_checkpoint() {
             volume.read(Lpn(lpn), &mut got).unwrap();
             assert_eq!(got, present, "{policy:?}: page {lpn}");
             volume.read_at(30, Lpn(lpn), &mut got).unwrap();
-            assert_eq!(got, before, "{policy:?}: page {lpn} before the return");
+            assert_eq!(got, before, "{policy:?}: page {lpn} before the rewind");
         }
     }
 }

@@ -7,17 +7,21 @@ counts! {
     pub struct Counters {
         /// Accesses to a block that was an independent in RAM.
         pub hits_independent: u64,
+        /// Of an associate.
         pub hits_associate: u64,
+        /// Of a reference.
         pub hits_reference: u64,
         /// Accesses to blocks without a virtual block.
         pub misses: u64,
         /// Contents stored as deltas from a reference.
         pub deltas: u64,
+        /// Their bytes.
         pub delta_bytes: u64,
         /// Contents of references stored as deltas from their own frozen content.
         pub own_deltas: u64,
         /// Contents compressed by themselves.
         pub alone: u64,
+        /// Their bytes.
         pub alone_bytes: u64,
         /// Writes that had a reference and no short delta from it.
         pub too_big: u64,
@@ -41,9 +45,11 @@ counts! {
         pub unpacked: u64,
         /// Blocks that became associates of a block with the same address in another machine.
         pub same_address: u64,
+        /// Scans for similar blocks.
         pub scans: u64,
         /// References a scan chose that found an associate.
         pub scan_references: u64,
+        /// Blocks a scan made associates.
         pub scan_associates: u64,
         /// Associates that went over to a new reference at the end of a scan.
         pub relinked: u64,
@@ -67,24 +73,29 @@ counts! {
         pub deltas_replaced: u64,
         /// Deltas of references that left RAM because there was no other.
         pub own_deltas_dropped: u64,
+        /// Blocks written to their native places.
         pub written_home: u64,
         /// Of these, blocks that nothing had to go home for yet.
         pub written_ahead: u64,
         /// Homes, slots and frozen places that held nothing and were given back to what is below the media.
         pub given_back: u64,
+        /// Groups of the log, each made durable at once.
         pub groups: u64,
         /// Of these, groups because enough was not durable.
         pub own_flushes: u64,
+        /// Contents and facts in the log.
         pub records: u64,
         /// Of these, deltas and compressed contents.
         pub encoded_records: u64,
         /// Blocks of the log they took.
         pub log_blocks: u64,
+        /// Checkpoints.
         pub checkpoints: u64,
         /// Segments of the log that were cleaned.
         pub cleaned: u64,
         /// Records that cleaning moved to the head of the log.
         pub moved: u64,
+        /// Blocks that cleaning wrote home instead.
         pub cleaned_home: u64,
         /// Batches of ordered write-back.
         pub batches: u64,
@@ -155,4 +166,22 @@ pub struct Status {
     pub checkpoint: u64,
     /// Why nothing is changed any more, if a medium failed.
     pub stopped: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_has_every_counter() {
+        let document = include_str!("../../../../docs/array.md");
+        let mut rows = document.lines().filter(|line| line.starts_with("| `"));
+        for (name, _) in Counters::default().named() {
+            let row = format!("| `{name}` |");
+            assert!(
+                rows.any(|line| line.starts_with(&row)),
+                "{name}, in this order"
+            );
+        }
+    }
 }

@@ -233,7 +233,12 @@ impl ICash {
         if self.blocks.find(counterpart).is_some() || !self.may_load() {
             return Ok(false);
         }
-        self.read_block(counterpart, &mut ZEROS.clone())?;
+        let mut page = ZEROS.clone();
+        self.read_block(counterpart, &mut page)?;
+        // A base must be on the fast medium: whether reads fill it is not asked here.
+        if let Some(id) = self.blocks.find(counterpart) {
+            self.fill(id, &page);
+        }
         self.make_ready()?;
         Ok(true)
     }

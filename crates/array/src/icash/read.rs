@@ -171,7 +171,7 @@ impl ICash {
     }
 
     /// Copies content that is on the slow medium alone to a data block, if one is free.
-    fn fill(&mut self, id: Id, page: &Page) {
+    pub(super) fn fill(&mut self, id: Id, page: &Page) {
         let found = self.blocks.get(id);
         let is_slow = found.content == Content::Stored
             && found.data.is_none()

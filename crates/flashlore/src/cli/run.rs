@@ -77,7 +77,7 @@ pub struct SimulateArgs {
     /// The system: a preset or a TOML file
     #[arg(long, value_name = "SYSTEM")]
     pub system: String,
-    /// Return to this many random instants of the window of old versions after the run, and compare every
+    /// Rewind to this many random instants of the window of old versions after the run, and compare every
     /// page with what had been written by then; needs a system with history
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "20")]
     pub recovery_check: Option<NonZeroU32>,

@@ -92,12 +92,12 @@ fn replay(
     for (job, output) in jobs.iter().zip(&outputs) {
         if let Some(recovered) = output.recovered {
             tell(&format!(
-                "{}: {} pages compared at {} instants of the window, and after {} returns to one and back: all \
-                 as written; the returns changed {} pages, with {} reads, {} decodings and {} programs",
+                "{}: {} pages compared at {} instants of the window, and after {} rewinds to one and back: all \
+                 as written; the rewinds changed {} pages, with {} reads, {} decodings and {} programs",
                 job.input.name(),
                 recovered.pages,
                 recovered.instants,
-                recovered.returns,
+                recovered.rewinds,
                 recovered.cost.pages,
                 recovered.cost.reads,
                 recovered.cost.decodes,

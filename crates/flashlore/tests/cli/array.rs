@@ -210,8 +210,14 @@ fn what_cannot_be_made_leaves_nothing_behind() {
     for (more, why) in [
         (&["--machines", "0"][..], "0 virtual machines"),
         (&["--machines", "257"], "257 virtual machines"),
-        (&["--fast-size", "8KiB"], "data blocks"),
-        (&["--delta-ram", "1KiB"], "segments"),
+        (
+            &["--fast-size", "8KiB"],
+            "--fast-size is 8KiB, expected at least 24KiB",
+        ),
+        (
+            &["--delta-ram", "1KiB"],
+            "--delta-ram is 1KiB, expected at least 8KiB",
+        ),
         (&["--capacity", "1MiB"], "for volumes"),
         (&["--min-window", "1h"], "for volumes"),
     ] {

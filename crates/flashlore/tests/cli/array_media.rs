@@ -174,6 +174,13 @@ fn in_order_the_array_goes_back_to_its_last_batch_and_says_of_when_that_is() {
     server.kill();
     let slow_alone = exported(&place, &["--slow-alone"]);
     assert!(slow_alone == image(), "nothing of it is home yet");
+    let told = place
+        .run(&["export", "disk", "alone", "--slow-alone"])
+        .stderr;
+    assert!(
+        told.contains("this is the last batch that went home"),
+        "{told}"
+    );
     let message = place
         .run(&["array", "replace-fast", "disk", "new"])
         .fails(2);
@@ -188,6 +195,11 @@ fn in_order_the_array_goes_back_to_its_last_batch_and_says_of_when_that_is() {
         "{told}"
     );
     assert!(exported(&place, &[]) == slow_alone);
+    let told = place.run(&["check", "disk"]).stderr;
+    assert!(
+        told.contains("not closed before its fast medium was replaced"),
+        "{told}"
+    );
     let server = Server::start(&place, &[]);
     assert!(server.open("disk").read(0, 1 << 20).unwrap() == Ok(slow_alone));
     server.stop();
@@ -313,6 +325,7 @@ fn cloned() -> Place {
 #[test]
 fn an_array_on_new_media_has_other_sizes_and_what_it_held() {
     let place = cloned();
+    quiet(place.run(&["tune", "disk", "dirty-target=20%", "fill=never"]));
     let media = ["ssd", "hdd"].map(|name| fs::read(place.path(name)).unwrap());
     let rebuild = [
         "array", "rebuild", "disk", "--fast", "ssd2", "--slow", "hdd2",
@@ -339,6 +352,8 @@ fn an_array_on_new_media_has_other_sizes_and_what_it_held() {
         place.run(&["check", "disk"]).ok(),
         "300 blocks hold something\n"
     );
+    let told = place.run(&["tune", "disk"]).ok();
+    assert!(told.contains("20%") && told.contains("never"), "{told}");
     // The old array is there as it was.
     assert!(["ssd", "hdd"].map(|name| fs::read(place.path(name)).unwrap()) == media);
 }

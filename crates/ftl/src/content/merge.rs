@@ -1,4 +1,4 @@
-//! Pages that are stored as deltas become whole again: because they are read often, written seldom, or because
+//! Pages that are stored as deltas are materialized: because they are read often, written seldom, or because
 //! somebody asks. And what waits to be packed is programmed.
 
 use flashlore_flash::{Cause, Flash, Lpn, ObjectId, Ready, Tag, Time, When};

@@ -13,9 +13,9 @@ use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
 use proptest::prelude::*;
 use proptest::strategy::Union;
 
+use crate::buffering::BufferingKind;
 use crate::common::devices::{Drawn, drawn};
 use crate::common::values::Lengths;
-use crate::front::FrontKind;
 
 /// The most units of a device.
 const MOST_UNITS: u32 = 512;
@@ -34,7 +34,7 @@ pub struct Combination {
     pub dedup: bool,
     pub delta: bool,
     pub history: bool,
-    pub front: FrontKind,
+    pub buffering: BufferingKind,
     pub victims: VictimChoice,
 }
 
@@ -42,12 +42,12 @@ impl Combination {
     pub fn all() -> impl Iterator<Item = Combination> {
         let policies = (0..8).map(|i| (i & 1 != 0, i & 2 != 0, i & 4 != 0));
         policies.flat_map(|(dedup, delta, history)| {
-            FrontKind::ALL.into_iter().flat_map(move |front| {
+            BufferingKind::ALL.into_iter().flat_map(move |buffering| {
                 VICTIMS.into_iter().map(move |victims| Combination {
                     dedup,
                     delta,
                     history,
-                    front,
+                    buffering,
                     victims,
                 })
             })
@@ -57,9 +57,9 @@ impl Combination {
     /// Its place among all.
     pub fn number(&self) -> u32 {
         let bits = [self.dedup, self.delta, self.history].map(u32::from);
-        let front = FrontKind::ALL.iter().position(|&f| f == self.front);
+        let buffering = BufferingKind::ALL.iter().position(|&b| b == self.buffering);
         let victims = VICTIMS.iter().position(|&v| v == self.victims);
-        let seat = front.unwrap_or(0) * VICTIMS.len() + victims.unwrap_or(0);
+        let seat = buffering.unwrap_or(0) * VICTIMS.len() + victims.unwrap_or(0);
         (bits[0] + 2 * bits[1] + 4 * bits[2]) * 25 + seat as u32
     }
 
@@ -77,8 +77,8 @@ impl Combination {
         }
     }
 
-    pub fn policies_and_front(&self) -> String {
-        format!("{} {:?}", self.policies(), self.front)
+    pub fn policies_and_buffering(&self) -> String {
+        format!("{} {:?}", self.policies(), self.buffering)
     }
 
     pub fn policies_and_victims(&self) -> String {
@@ -88,7 +88,7 @@ impl Combination {
 
 impl fmt::Display for Combination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.policies_and_front(), self.victims)
+        write!(f, "{} {:?}", self.policies_and_buffering(), self.victims)
     }
 }
 
@@ -107,7 +107,7 @@ pub enum Step {
     Trim(u32),
     Snapshot(u32),
     DeleteSnapshot(u32),
-    ReturnTo(u32),
+    RewindTo(u32),
     Advance(u32),
     /// Pages, and how many.
     Purge(u32, u32),
@@ -135,7 +135,7 @@ pub struct Case {
     pub delta: Option<DeltaOptions>,
     pub versions: Option<VersionsOptions>,
     pub lengths: Lengths,
-    /// Places of the front, and pages of a bucket.
+    /// Places of the buffer, and pages of a bucket.
     pub places: u32,
     pub range: u32,
     /// Different values of most writes.
@@ -362,20 +362,20 @@ fn steps(combination: &Combination) -> impl Strategy<Value = Step> + use<> {
             (12, any2().prop_map(|(l, v)| Step::WriteOld(l, v)).boxed()),
             (1, any::<u32>().prop_map(Step::Snapshot).boxed()),
             (1, any::<u32>().prop_map(Step::DeleteSnapshot).boxed()),
-            (2, any::<u32>().prop_map(Step::ReturnTo).boxed()),
+            (2, any::<u32>().prop_map(Step::RewindTo).boxed()),
             (1, any::<u32>().prop_map(Step::Advance).boxed()),
             (1, any2().prop_map(|(l, n)| Step::Purge(l, n)).boxed()),
         ]);
     }
-    if combination.front != FrontKind::None {
+    if combination.buffering != BufferingKind::None {
         steps.extend([
             (3, any::<u32>().prop_map(Step::HandOn).boxed()),
             (1, Just(Step::HandAllOn).boxed()),
             (3, Just(Step::Left).boxed()),
         ]);
     }
-    let is_queue = [FrontKind::QueueByPage, FrontKind::QueueByRange];
-    if is_queue.contains(&combination.front) {
+    let is_queue = [BufferingKind::QueueByPage, BufferingKind::QueueByRange];
+    if is_queue.contains(&combination.buffering) {
         steps.push((1, Just(Step::PowerFails).boxed()));
     }
     Union::new_weighted(steps)

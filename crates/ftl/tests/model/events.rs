@@ -22,9 +22,9 @@ pub enum Event {
     /// Collection moved a value that a page, a delta and an old version refer to.
     MovedWithAllReferences,
     /// A page was rewound to a value that was a delta then and has been merged since.
-    ReturnedToMerged,
+    RewoundToMerged,
     /// A rewind undid a trim.
-    ReturnedTrimmed,
+    RewoundTrimmed,
     /// A write shared a value that only old versions needed, and the window gave up one of these.
     HistoricalHitAndAdvance,
     /// Power failed while the queue held two versions of a page.
@@ -41,8 +41,8 @@ pub const EVENTS: [Event; 10] = [
     Event::SharedBaseLeft,
     Event::TwoDeltasOneBase,
     Event::MovedWithAllReferences,
-    Event::ReturnedToMerged,
-    Event::ReturnedTrimmed,
+    Event::RewoundToMerged,
+    Event::RewoundTrimmed,
     Event::HistoricalHitAndAdvance,
     Event::TwoVersionsLost,
     Event::BaseNotIndexed,

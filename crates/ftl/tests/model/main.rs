@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`draw`] | devices, settings and steps drawn at random |
 //! | [`versions`] | the naive multi-version map |
-//! | [`front`] | a buffer or a queue before the device |
+//! | [`buffering`] | a buffer or a queue before the device |
 //! | [`rig`] | a device, what stands before it, and what both should hold; the steps |
 //! | [`events`] | how often each line of the conflict checklist happened |
 //!
@@ -15,11 +15,11 @@
 //! `FLASHLORE_MODEL_SEED` the seed, and `FLASHLORE_MODEL_ONLY` leaves out the combinations whose name does not contain
 //! it. A failure prints its combination, the seed, and the smallest case it shrank to.
 
+mod buffering;
 #[path = "../common/mod.rs"]
 mod common;
 mod draw;
 mod events;
-mod front;
 mod rig;
 mod versions;
 
@@ -169,7 +169,7 @@ fn ten_million_operations_reach_every_conflict() {
     counted.iter().for_each(|(_, tally)| total.add(tally));
     // Rows of what differs in one respect, summed over the other.
     for name in [
-        Combination::policies_and_front,
+        Combination::policies_and_buffering,
         Combination::policies_and_victims,
     ] {
         let mut rows: Vec<(String, Tally)> = Vec::new();

@@ -20,10 +20,10 @@ use flashlore_ftl::core::Core;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Outcome, Policies, Unhashed};
 
+use crate::buffering::{Buffering, BufferingKind, Change, Leaving};
 use crate::common::values::{Lengths, Page, V};
 use crate::draw::{Case, Combination, Step};
 use crate::events::{Event, Tally, Watch};
-use crate::front::{Change, Front, FrontKind, Leaving};
 use crate::versions::{Origin, Versions};
 
 type Medium = Checked<MemoryFlash<Page>>;
@@ -34,7 +34,7 @@ const BACK: [u64; 9] = [0, 1, 2, 5, 11, 31, 77, 160, 333];
 
 pub struct Rig {
     ftl: Device,
-    front: Front,
+    buffering: Buffering,
     model: Versions,
     truth: Versions,
     /// By page: when the host last changed it, and to what.
@@ -45,7 +45,7 @@ pub struct Rig {
     keeps: bool,
     /// The smallest distance of instants that a schedule keeps.
     spacing: Option<u64>,
-    kind: FrontKind,
+    kind: BufferingKind,
     places: u32,
     range: u32,
     values: u32,
@@ -92,7 +92,7 @@ impl Rig {
         ftl.begin_history();
         Rig {
             ftl,
-            front: Front::new(combination.front, case.places, case.range),
+            buffering: Buffering::new(combination.buffering, case.places, case.range),
             model: Versions::default(),
             truth: Versions::default(),
             host: vec![(0, None); exported as usize],
@@ -104,7 +104,7 @@ impl Rig {
                 .versions
                 .as_ref()
                 .and_then(|v| v.history.schedule.as_ref()?.spacing()),
-            kind: combination.front,
+            kind: combination.buffering,
             places: case.places,
             range: case.range,
             values: case.values,
@@ -228,7 +228,7 @@ impl Rig {
                 }
             }
             Step::DeleteSnapshot(raw) => self.delete_snapshot(raw)?,
-            Step::ReturnTo(raw) => self.rewind_to(self.instant(raw))?,
+            Step::RewindTo(raw) => self.rewind_to(self.instant(raw))?,
             Step::Advance(raw) => self.ftl.advance_window(self.instant(raw)),
             Step::Purge(raw, count) => {
                 self.hand_all_on()?;
@@ -250,11 +250,11 @@ impl Rig {
             }
             Step::HandOn(raw) => {
                 let mut on = Vec::new();
-                self.front.hand_on(Lpn(self.page(raw)), &mut on);
+                self.buffering.hand_on(Lpn(self.page(raw)), &mut on);
                 self.take_all(&on)?;
             }
             Step::HandAllOn => self.hand_all_on()?,
-            Step::Left => self.front.all_leave(),
+            Step::Left => self.buffering.all_leave(),
             Step::PowerFails => self.power_fails()?,
         }
         self.watch.look(&self.ftl);
@@ -263,7 +263,7 @@ impl Rig {
 
     pub fn check(&self) -> Result<(), String> {
         self.ftl.check()?;
-        self.front.check()
+        self.buffering.check()
     }
 
     /// The host writes or trims a page.
@@ -274,17 +274,17 @@ impl Rig {
             hashed,
         };
         self.host[lpn.index()] = (self.now, value);
-        if self.front.is_queue() {
+        if self.buffering.is_queue() {
             self.truth.change(lpn, self.now, value, Origin::Written);
         }
         let mut on = Vec::new();
-        self.front.arrive(lpn, change, &mut on);
+        self.buffering.arrive(lpn, change, &mut on);
         self.take_all(&on)
     }
 
     fn hand_all_on(&mut self) -> Result<(), String> {
         let mut on = Vec::new();
-        while self.front.hand_on(Lpn(0), &mut on) {}
+        while self.buffering.hand_on(Lpn(0), &mut on) {}
         self.take_all(&on)
     }
 
@@ -364,7 +364,7 @@ impl Rig {
         self.watch.tally.refused += 1;
         self.truth.withdraw(lpn, change.arrival);
         if let Some(place) = place {
-            self.front.refused(place);
+            self.buffering.refused(place);
         }
         let host = &mut self.host[lpn.index()];
         if host.0 == change.arrival {
@@ -373,7 +373,7 @@ impl Rig {
     }
 
     fn read(&mut self, lpn: Lpn) -> Result<(), String> {
-        let found = match self.front.get(lpn) {
+        let found = match self.buffering.get(lpn) {
             Some(change) => change.value,
             None => self.read_device(lpn)?,
         };
@@ -444,7 +444,7 @@ impl Rig {
 
     fn rewind_to(&mut self, instant: u64) -> Result<(), String> {
         self.hand_all_on()?;
-        self.front.all_leave();
+        self.buffering.all_leave();
         let pages = (0..self.exported()).map(Lpn);
         let before: Vec<Option<ObjectId>> = pages
             .clone()
@@ -468,8 +468,8 @@ impl Rig {
             let was_delta = self.model.origin_at(lpn, instant) == Some(Origin::Delta);
             let merged = was_delta && !objects.is_delta(object);
             let tally = &mut self.watch.tally;
-            tally.count(Event::ReturnedToMerged, u64::from(merged));
-            tally.count(Event::ReturnedTrimmed, u64::from(trimmed[lpn.index()]));
+            tally.count(Event::RewoundToMerged, u64::from(merged));
+            tally.count(Event::RewoundTrimmed, u64::from(trimmed[lpn.index()]));
         }
         let objects = self.ftl.objects();
         let began = |lpn: Lpn| objects.object_of(lpn) != before[lpn.index()];
@@ -495,14 +495,14 @@ impl Rig {
     /// The queue is lost.
     fn power_fails(&mut self) -> Result<(), String> {
         self.watch
-            .power_failed(self.front.held.iter().map(|held| held.0));
+            .power_failed(self.buffering.held.iter().map(|held| held.0));
         let oldest_lost = self
-            .front
+            .buffering
             .held
             .iter()
             .map(|(_, change)| change.arrival)
             .min();
-        for &(lpn, change) in &self.front.held {
+        for &(lpn, change) in &self.buffering.held {
             // What was handed on of a page came before what was not.
             let last = self.model.last_stamp(lpn);
             if last.is_some_and(|last| last > change.arrival) {
@@ -530,7 +530,7 @@ impl Rig {
             self.compare(Lpn(lpn), before)?;
             self.host[lpn as usize] = (self.now, self.model.present(Lpn(lpn)));
         }
-        self.front = Front::new(self.kind, self.places, self.range);
+        self.buffering = Buffering::new(self.kind, self.places, self.range);
         self.truth = self.model.clone();
         Ok(())
     }

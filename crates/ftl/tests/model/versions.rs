@@ -14,7 +14,7 @@ pub enum Origin {
     /// A trim.
     Trimmed,
     /// A rewind to an instant at which the page held nothing.
-    Returned,
+    Rewound,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -91,7 +91,7 @@ impl Versions {
             }
             let origin = match then {
                 Some(_) => self.origin_at(lpn, instant).unwrap_or(Origin::Written),
-                None => Origin::Returned,
+                None => Origin::Rewound,
             };
             self.change(lpn, now, then, origin);
         }

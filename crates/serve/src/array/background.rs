@@ -113,6 +113,7 @@ impl Background {
             troubles: Arc::clone(troubles),
             asked: Instant::now(),
             not_before: Instant::now(),
+            rate: machines.running().write_back_rate,
         };
         let thread = Builder::new()
             .name("array work".into())
@@ -144,8 +145,9 @@ struct Attendant {
     troubles: Arc<Troubles>,
     /// When a client asked for something last.
     asked: Instant,
-    /// When blocks may go home ahead again.
+    /// When blocks may go home ahead again, at the rate that it was worked out for.
     not_before: Instant,
+    rate: Bytes,
 }
 
 impl Attendant {
@@ -174,6 +176,11 @@ impl Attendant {
         while !is_over() && self.machines.work()? {}
         while !is_over() && self.machines.give_back()? {}
         let is_idle = self.asked.elapsed() >= TICK;
+        let running = self.machines.running();
+        if std::mem::replace(&mut self.rate, running.write_back_rate) != running.write_back_rate {
+            // Another rate counts at once.
+            self.not_before = Instant::now();
+        }
         let until_pace = self.not_before.saturating_duration_since(Instant::now());
         if !until_pace.is_zero() {
             return Ok(Some(until_pace.min(TICK)));
@@ -182,7 +189,6 @@ impl Attendant {
             true => Reach::All,
             false => Reach::Oldest,
         };
-        let running = self.machines.running();
         let blocks = self
             .machines
             .write_back_ahead(running.dirty_target, reach, AHEAD_STEP)?;

@@ -1,16 +1,18 @@
 //! Whether an array holds that nobody has open. Nothing is written: what an opening would write stays in memory.
 
+use flashlore_array::icash::find;
 use flashlore_medium::{Access, Mode};
 
 use super::machines::Machines;
 use super::parts::{element, media};
 use crate::error::ServeError;
 use crate::home::Home;
+use crate::served::LastUse;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ArrayReport {
-    /// Whether whoever used it last closed it.
-    pub closed: bool,
+    /// How whoever used it last left it.
+    pub last_use: LastUse,
     /// Blocks of 4 KiB that hold something.
     pub kept: u64,
     /// The invariant that does not hold, as a sentence.
@@ -36,9 +38,10 @@ impl ArrayReport {
 /// Opens an array over media that are only looked at, and recounts it; with `contents` every block is read too.
 pub fn check(home: &Home, mode: Mode, contents: bool) -> Result<ArrayReport, ServeError> {
     let (description, fast, slow) = media(home, mode, Access::Look)?;
+    let is_fresh = find(&fast).is_some_and(|found| found.is_fresh);
     let element = element(home, &description, fast, slow, Access::Look)?;
     let mut report = ArrayReport {
-        closed: element.was_closed(),
+        last_use: LastUse::of(element.was_closed(), is_fresh),
         ..ArrayReport::default()
     };
     let machines = Machines::whole(element)?;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use flashlore_array::icash::{self, Machine, Options, Shape, TooBig, find};
 use flashlore_delta::PAGE_BYTES;
 use flashlore_medium::{FileMedium, Medium, Mode};
+use flashlore_units::Size;
 use flashlore_volume::load;
 use flashlore_volume::options::SizeError;
 
@@ -92,6 +93,18 @@ pub fn memory_needed(shape: &Shape, options: &Options) -> u64 {
         + (16 << 20)
 }
 
+/// Refuses a budget with which no array works.
+fn demand_budget(option: &str, given: Option<u64>, least: u64) -> Result<(), ServeError> {
+    match given {
+        Some(found) if found < least => Err(ServeError::Usage(format!(
+            "{option} is {}, expected at least {}",
+            Size(found),
+            Size(least)
+        ))),
+        _ => Ok(()),
+    }
+}
+
 impl CreateArray {
     pub fn plan(&self) -> Result<Made, ServeError> {
         let what = "the size";
@@ -102,7 +115,12 @@ impl CreateArray {
         let blocks = found / PAGE;
         let all = blocks.checked_mul(self.machines.into());
         let all = all.filter(|&all| all < u64::from(u32::MAX));
-        let all = all.ok_or(SizeError::TooLarge { what, found })?;
+        let all = all.ok_or_else(|| {
+            let (machines, size) = (self.machines, Size(found));
+            ServeError::Usage(format!(
+                "{machines} machines of {size}: all machines of an array together show less than 16TiB"
+            ))
+        })?;
         if !(1..=256).contains(&self.machines) {
             let machines = self.machines;
             return Err(ServeError::Usage(format!(
@@ -121,6 +139,10 @@ impl CreateArray {
             .delta_ram
             .unwrap_or((fast / FAST_PER_RAM).max(LEAST_RAM));
         let segments = ram / icash::parameters::SEGMENT_BYTES as u64;
+        let least_segments = 2 * u64::from(icash::parameters::SPARE_SEGMENTS);
+        demand_budget("--fast-size", self.fast_size, (least_slots + 2) * PAGE)?;
+        let least_ram = least_segments * icash::parameters::SEGMENT_BYTES as u64;
+        demand_budget("--delta-ram", self.delta_ram, least_ram)?;
         let (slots, segments) = (saturated(slots), saturated(segments));
         let frozen_blocks = icash::parameters::frozen_blocks(slots);
         let data_blocks = u64::from(slots) + u64::from(frozen_blocks);

@@ -161,6 +161,7 @@ enum FillText {
 /// A name, or whether it waits for the second read.
 mod fill_text {
     use flashlore_array::icash::Fill;
+    use serde::de::IntoDeserializer;
     use serde::{Deserialize, Deserializer, Serializer};
 
     use super::FillText;
@@ -174,13 +175,13 @@ mod fill_text {
         #[serde(untagged)]
         enum Either {
             Waits(bool),
-            Named(#[serde(with = "FillText")] Fill),
+            Named(String),
         }
-        Ok(match Either::deserialize(from)? {
-            Either::Waits(true) => Fill::SecondRead,
-            Either::Waits(false) => Fill::Read,
-            Either::Named(fill) => fill,
-        })
+        match Either::deserialize(from)? {
+            Either::Waits(true) => Ok(Fill::SecondRead),
+            Either::Waits(false) => Ok(Fill::Read),
+            Either::Named(name) => FillText::deserialize(name.into_deserializer()),
+        }
     }
 }
 
@@ -279,6 +280,14 @@ impl Description {
     /// Whether a medium with this identity belongs to the array.
     pub fn is_of(&self, identity: [u8; 16]) -> bool {
         self.identity == hexadecimal(identity)
+    }
+
+    /// `write-back` or `write-through`.
+    pub fn mode(&self) -> &'static str {
+        match self.options.mode {
+            Mode::WriteBack => "write-back",
+            Mode::WriteThrough => "write-through",
+        }
     }
 
     pub fn options(&self) -> &Options {

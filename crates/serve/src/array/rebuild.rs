@@ -77,6 +77,7 @@ impl Home {
         let machines = copy(&mut old, &media.fast.medium, &media.slow.medium, &made)?;
         let paths = media.paths();
         let new = Description::new(asked.identity, paths.0, paths.1, &made.options);
+        let new = new.with(made.options.clone(), description.running);
         // From here on array.json may name them, whatever is answered.
         media.keep();
         new.replace(&home)?;

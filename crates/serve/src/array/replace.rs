@@ -129,7 +129,8 @@ fn demand_accepted(
     let old = old.ok().and_then(|medium| find(&medium));
     let hint = match old.is_some_and(|found| !found.is_fresh && description.is_of(found.id)) {
         true => format!(
-            "; {} is there and is the fast medium of this array: what can be read of it is copied by export",
+            "; {} is there and is the fast medium of this array: unless it is an older copy, export copies what can be read of \
+             it",
             description.fast.display()
         ),
         false => String::new(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flashlore_array::ArrayError;
 use flashlore_array::element::Traffic;
 use flashlore_array::icash::parameters::SEGMENT_BYTES;
-use flashlore_array::icash::{self, ICash, Image, Options, SlowAlone};
+use flashlore_array::icash::{self, ICash, Image, Options, SlowAlone, TooBig, find};
 use flashlore_delta::{PAGE_BYTES, Page};
 use flashlore_medium::{Access, Cause, MediumError, Mode, Operation};
 use flashlore_volume::disk::DiskError;
@@ -29,9 +29,7 @@ use crate::metrics::{self, text};
 use crate::request::{
     Answer, ArrayInfo, ElementInfo, MachineInfo, Request, TrafficInfo, Unreadable,
 };
-use crate::served::{
-    Live, Served, Space, bytes_answered, refuse_more_than_at_once, unclosed_array_told,
-};
+use crate::served::{LastUse, Live, Served, Space, bytes_answered, refuse_more_than_at_once};
 use crate::troubles::watched;
 
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -50,7 +48,7 @@ pub struct ArrayService {
     machines: Arc<Machines>,
     /// None if it is only looked at.
     background: Option<Background>,
-    was_closed: bool,
+    last_use: LastUse,
     clients: Arc<Clients>,
     clock: Clock,
     access: Access,
@@ -64,8 +62,9 @@ impl ArrayService {
     pub fn open(home: Home, mode: Mode, clock: Clock, access: Access) -> Result<Self, ServeError> {
         let home = home.held()?;
         let (description, fast, slow) = media(&home, mode, access)?;
+        let is_fresh = find(&fast).is_some_and(|found| found.is_fresh);
         let mut element = element(&home, &description, fast, slow, access)?;
-        let was_closed = element.was_closed();
+        let last_use = LastUse::of(element.was_closed(), is_fresh);
         if access == Access::Change {
             element.leave_work();
         }
@@ -79,7 +78,7 @@ impl ArrayService {
             Access::Look => None,
         };
         Ok(ArrayService {
-            was_closed,
+            last_use,
             access,
             home,
             description: Mutex::new(description),
@@ -105,7 +104,10 @@ impl ArrayService {
         let slow = watched(slow, home.troubles());
         let alone = SlowAlone::open(Arc::new(slow))?;
         Ok(ArrayService {
-            was_closed: alone.was_closed(),
+            last_use: match alone.was_closed() {
+                true => LastUse::Closed,
+                false => LastUse::NotClosedAlone,
+            },
             // Its disks refuse what changes them, each with its own sentence.
             access: Access::Change,
             home,
@@ -140,8 +142,10 @@ impl ArrayService {
                 fast: description.fast.clone(),
                 slow: description.slow.clone(),
                 image: description.image.map(|image| image.bytes),
+                mode: description.mode().to_owned(),
+                strict: description.options().too_big == TooBig::Log,
                 machines: positions.map(machine).collect(),
-                closed: self.was_closed,
+                closed: self.last_use.is_closed(),
                 element: store
                     .element()
                     .map(|element| element_info(element, store, description.running)),
@@ -387,7 +391,7 @@ impl Served for ArrayService {
     }
 
     fn recovered(&self) -> Option<String> {
-        unclosed_array_told(self.was_closed)
+        self.last_use.told()
     }
 
     fn lives(&self) -> Vec<Live> {

@@ -85,7 +85,7 @@ impl Metrics {
     /// 200 if the volume can be written to, and otherwise 503 and why not.
     pub fn health(&self) -> Answer {
         match self.why_not_writable() {
-            None => Answer::sentence("200 OK", "the volume can be written to"),
+            None => Answer::sentence("200 OK", "it can be written to"),
             Some(why) => Answer::sentence("503 Service Unavailable", why),
         }
     }

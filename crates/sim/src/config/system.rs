@@ -117,7 +117,7 @@ impl Digest {
     }
 }
 
-/// Old versions of pages, for returns to earlier instants.
+/// Old versions of pages, for rewinds to earlier instants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HistoryConfig {

@@ -28,11 +28,11 @@ pub struct Truth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovered {
     pub instants: u32,
-    /// Returns to them and back: two for each instant, unless returns themselves filled the window.
-    pub returns: u32,
+    /// Rewinds to them and back: two for each instant, unless rewinds themselves filled the window.
+    pub rewinds: u32,
     /// Pages compared at each.
     pub pages: u64,
-    /// What all returns took.
+    /// What all rewinds took.
     pub cost: RewindCost,
 }
 
@@ -42,9 +42,9 @@ pub enum RecoveryError {
     /// A page does not hold what it should.
     #[error(transparent)]
     Wrong(#[from] Wrong),
-    /// It does not return to an instant that it remembers.
+    /// It does not rewind to an instant that it remembers.
     #[error(
-        "the device refuses to return to {instant} ns, expected any instant from {oldest} ns on"
+        "the device refuses to rewind to {instant} ns, expected any instant from {oldest} ns on"
     )]
     Refused {
         instant: Time,
@@ -65,7 +65,7 @@ pub struct Wrong {
 
 impl Recovered {
     fn add(&mut self, cost: RewindCost) {
-        self.returns += 1;
+        self.rewinds += 1;
         self.cost.pages += cost.pages;
         self.cost.reads += cost.reads;
         self.cost.decodes += cost.decodes;
@@ -119,7 +119,7 @@ impl Truth {
     ) -> Result<Recovered, RecoveryError> {
         let mut recovered = Recovered {
             instants,
-            returns: 0,
+            rewinds: 0,
             pages: self.initial.len() as u64,
             cost: RewindCost::default(),
         };

@@ -228,7 +228,7 @@ fn delta_of(totals: &EncodingTotals, core: &Counters) -> Delta {
 
 /// What the history did, as results say it.
 fn history_of(totals: &HistoryTotals, now: Time, programs: &Programs, span: Time) -> History {
-    let (c, longest) = (&totals.counters, totals.longest_return);
+    let (c, longest) = (&totals.counters, totals.longest_rewind);
     // What a change leaves behind: the old page, or what the log takes of it.
     let filled = match totals.log {
         Some(_) => programs.packed,
@@ -250,7 +250,7 @@ fn history_of(totals: &HistoryTotals, now: Time, programs: &Programs, span: Time
         mean_rc: totals
             .log
             .and_then(|log| mean_share(log.encoded_bytes, log.encoded)),
-        longest_return: longest.into(),
+        longest_rewind: longest.into(),
         capacity_bytes: capacity,
         estimated_window_s: estimated.map(|window| window as f64 / 1e9),
         kept_instants_s: totals.kept.iter().map(|&t| t as f64 / 1e9).collect(),

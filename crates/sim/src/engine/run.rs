@@ -352,7 +352,7 @@ fn replay<S: System>(
         timeline: measured.timeline,
         recovered: None,
     };
-    // The returns are not part of the run.
+    // The rewinds are not part of the run.
     if let (Some(truth), Some(instants)) = (truth, options.recovery_check) {
         let checked = truth.verify(&mut *system, now, instants, config.host.seed);
         output.recovered = Some(checked.map_err(|source| RunError::Recovery { source })?);

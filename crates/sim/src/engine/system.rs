@@ -228,7 +228,7 @@ pub struct HistoryTotals {
     /// Units that old versions may take, with those they take.
     pub room: u64,
     /// What a rewind to the start of the window would take.
-    pub longest_return: RewindCost,
+    pub longest_rewind: RewindCost,
     /// Instants that stay behind the window, oldest first.
     pub kept: Vec<Time>,
     /// Units programmed with entries, and those that hold some.

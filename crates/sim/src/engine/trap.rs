@@ -105,7 +105,7 @@ impl<E: Encoder<PageTag, ()>> System for Trap<E> {
             room: self.0.room_of_history(),
             kept: Vec::new(),
             tables: (0, 0),
-            longest_return: self.0.cost_of_longest_rewind(),
+            longest_rewind: self.0.cost_of_longest_rewind(),
             log: Some(LogTotals {
                 encoded: c.encoded,
                 encoded_bytes: c.encoded_bytes,

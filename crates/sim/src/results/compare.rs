@@ -197,8 +197,8 @@ const ROWS: &[Row] = &[
         (run.configuration.system.history.enabled && writes > 0)
             .then(|| 100.0 * versions / writes as f64)
     }),
-    fact("  programs to return to its start", Unit::Count, |run| {
-        let programs = run.history.longest_return.programs;
+    fact("  programs to rewind to its start", Unit::Count, |run| {
+        let programs = run.history.longest_rewind.programs;
         (run.configuration.system.keeps_parities()).then_some(programs as f64)
     }),
     fact("  values only they need", Unit::Count, |run| {

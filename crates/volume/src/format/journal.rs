@@ -33,7 +33,7 @@
 //! | 2 | event, trim | LPN | sequence | 0 |
 //! | 3 | open | block | generation | erases |
 //! | 4 | dead | LPN | write sequence number | 0 |
-//! | 5 | event, return to an instant | 0 | sequence | instant |
+//! | 5 | event, rewind to an instant | 0 | sequence | instant |
 //! | 6 | event, snapshot | bytes of its name | sequence | instant |
 //! | 7 | event, end of a snapshot | 0 | sequence | instant |
 //! | 8 | event, purge | first LPN | sequence | LPN behind the last |
@@ -73,7 +73,7 @@ pub enum Change {
         lpn: Lpn,
     },
     /// All addresses hold again what they held at an instant.
-    Return { instant: u64 },
+    Rewind { instant: u64 },
     /// An instant is kept.
     Snapshot {
         instant: u64,
@@ -155,7 +155,7 @@ impl Change {
         match self {
             Change::Share { lpn, write_seq } => (1, lpn.0, write_seq),
             Change::Trim { lpn } => (2, lpn.0, 0),
-            Change::Return { instant } => (5, 0, instant),
+            Change::Rewind { instant } => (5, 0, instant),
             Change::Snapshot { instant, name } => (6, u32::from(name), instant),
             Change::DeleteSnapshot { instant } => (7, 0, instant),
             Change::Purge { first, end } => (8, first.0, u64::from(end)),
@@ -179,7 +179,7 @@ impl Change {
                 write_seq: c,
             },
             2 => Change::Trim { lpn: Lpn(a) },
-            5 => Change::Return { instant: c },
+            5 => Change::Rewind { instant: c },
             6 => Change::Snapshot {
                 instant: c,
                 name: payload_bytes(a)?,

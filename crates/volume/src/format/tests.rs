@@ -77,7 +77,7 @@ fn entry() -> impl Strategy<Value = JournalEntry> {
             write_seq: number,
         },
         1 => Change::Trim { lpn: Lpn(lpn) },
-        2 => Change::Return { instant: number },
+        2 => Change::Rewind { instant: number },
         3 => Change::Snapshot {
             instant: number,
             name: (end % 65) as u8,

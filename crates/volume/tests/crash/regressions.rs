@@ -191,7 +191,7 @@ fn values_alternate_and_are_cut() {
     }
 }
 
-/// A snapshot protected all that was stored, and a checkpoint found no room to make values whole before it programmed
+/// A snapshot protected all that was stored, and a checkpoint found no room to materialize values before it programmed
 /// what waited to be packed.
 #[test]
 fn a_checkpoint_of_a_volume_full_of_protected_versions() {
@@ -393,7 +393,7 @@ fn a_purged_entry_is_met_after_a_process_died() {
     Scenario { setup, generations }.play().unwrap();
 }
 
-/// The checkpoint that a rewind began with gave up the instant that was to be returned to.
+/// The checkpoint that a rewind began with gave up the instant to rewind to.
 #[test]
 fn a_rewind_to_the_oldest_instant_needs_a_checkpoint() {
     let setup = Setup {

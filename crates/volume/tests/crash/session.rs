@@ -33,7 +33,7 @@ pub struct Work {
     pub evictions: u64,
     pub shares: u64,
     pub refusals: u64,
-    /// Returns to an instant that changed something, and instants that were compared.
+    /// Rewinds that changed something, and instants that were compared.
     pub returns: u64,
     pub instants: u64,
     pub snapshots: u64,

@@ -49,10 +49,10 @@ pub enum OnPressure {
                         --mode write-through\n  \
                         flashlore create debian --system i-cash --fast ssd.img --adopt debian.raw")]
 pub struct CreateArgs {
-    /// The directory of the new volume; it must not hold one
+    /// The directory of the new volume or array; it must hold neither
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
-    /// Bytes the volume shows, such as 100GiB; with --adopt those of the image
+    /// Bytes the volume, or each machine of an array, shows, such as 100GiB; with --adopt those of the image
     #[arg(long, required_unless_present = "adopt")]
     pub size: Option<Size>,
     /// What the content of pages is used for
@@ -122,7 +122,7 @@ pub struct ArrayBudgets {
     /// Bytes of the fast medium that are used [default: a tenth of the bytes of all machines]
     #[arg(long, value_name = "SIZE")]
     pub fast_size: Option<Size>,
-    /// RAM for deltas [default: a quarter of the bytes of the fast medium]
+    /// RAM for deltas [default: a quarter of the bytes of the fast medium, at least 1 MiB]
     #[arg(long, value_name = "SIZE")]
     pub delta_ram: Option<Size>,
 }

@@ -77,7 +77,7 @@ pub struct ImportArgs {
     /// Into which machine of an array [default: the first one]
     #[arg(long, value_name = "N")]
     pub machine: Option<u8>,
-    /// Make zeros of what the volume shows behind the end of a shorter image
+    /// Make zeros of what the volume or machine shows behind the end of a shorter image
     #[arg(long)]
     pub trim_rest: bool,
 }

@@ -97,12 +97,24 @@ fn leave(args: &LeaveArgs) -> Result<(), CliError> {
         left.image.display(),
         human(left.bytes),
         match left.was_used {
-            true => " and holds what machine 0 held",
-            false => ", as it was",
+            true => format!(
+                " and holds what machine 0 held{}",
+                but_for(left.damaged.len())
+            ),
+            false => ", as it was".to_owned(),
         },
         left.fast.display(),
     ));
     Ok(())
+}
+
+/// What of an image is not what the machine held, as the end of a sentence.
+fn but_for(damaged: usize) -> String {
+    match damaged {
+        0 => String::new(),
+        1 => ", but for 1 block".to_owned(),
+        _ => format!(", but for {damaged} blocks"),
+    }
 }
 
 /// Machine and block, one a line.

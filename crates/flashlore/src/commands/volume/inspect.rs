@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use flashlore_medium::Access;
 use flashlore_serve::array::{self, check::ArrayFinding, check::ArrayReport};
 use flashlore_serve::request::Unreadable;
-use flashlore_serve::served::{recovery_told, unclosed_array_told, unclosed_volume_told};
+use flashlore_serve::served::{recovery_told, unclosed_volume_told};
 use flashlore_serve::{Answer, Request};
 use flashlore_volume::dump::DumpError;
 use flashlore_volume::{CheckReport, DumpParts, Finding, Lpn, Ppn, load};
@@ -95,7 +95,7 @@ impl Checked {
     fn recovered(&self) -> Option<String> {
         match self {
             Checked::Volume(report) => recovery_told(&report.recovery),
-            Checked::Array(report) => unclosed_array_told(report.closed),
+            Checked::Array(report) => report.last_use.told(),
         }
     }
 
@@ -122,7 +122,7 @@ impl Checked {
                 let one = |f: &ArrayFinding| json!({"machine": f.machine, "block": f.block, "why": f.why});
                 json!({
                     "clean": report.is_clean(),
-                    "closed": report.closed,
+                    "closed": report.last_use.is_closed(),
                     "mapped": report.kept,
                     "findings": report.findings.iter().map(one).collect::<Vec<_>>(),
                     "errors": Vec::from_iter(&report.error),

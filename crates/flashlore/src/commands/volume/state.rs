@@ -42,6 +42,12 @@ fn array_text(info: &ArrayInfo) -> String {
             Some(bytes) => format!("{slow}, around a disk image of {}", human(bytes)),
         }
     });
+    line("mode", {
+        let ordered = { info.element.as_ref() }.is_none_or(|element| element.most_away > 0);
+        let ordered = if ordered { ", ordered" } else { "" };
+        let strict = if info.strict { ", strict" } else { "" };
+        format!("{}{ordered}{strict}", info.mode)
+    });
     for machine in &info.machines {
         let (size, logical) = (human(machine.size), human(machine.logical));
         line(

@@ -280,7 +280,7 @@ impl<T: Parts> Store<T> {
         Ok(())
     }
 
-    /// Makes a value whole that collection met, if there is room; whether it was done.
+    /// Materializes a value that collection met, if there is room; whether it was done.
     fn merge_in_collection(
         &mut self,
         core: &mut CoreOf<T>,

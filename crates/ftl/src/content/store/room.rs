@@ -149,7 +149,7 @@ impl<T: Parts> Store<T> {
 
     /// A recovery is done: notes how far it went beyond what there may be. It goes back to an instant after which
     /// values were materialized for room, and their copies may be lost: then they are packed again, and those that came
-    /// after them, too. The next write makes them whole again first.
+    /// after them, too. The next write materializes them again first.
     pub fn note_beyond(&mut self, core: &CoreOf<T>) {
         let units = self.units(core).saturating_sub(core.most_live());
         if let Some(delta) = &self.policies.delta {

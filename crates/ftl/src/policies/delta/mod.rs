@@ -198,7 +198,7 @@ impl<V: Clone> Delta<V> {
 
     /// Whether a delta is to be materialized when collection meets it. `alone` says that it alone keeps its
     /// base: where bases are chosen by similarity, a page that is not written often has a delta all the same,
-    /// and making it whole gains nothing unless the base goes with it.
+    /// and materializing it gains nothing unless the base goes with it.
     pub(crate) fn is_to_merge(&self, lpn: Lpn, alone: impl FnOnce() -> bool) -> bool {
         let is_cold = || !self.is_write_hot(lpn) && (self.similar.is_none() || alone());
         self.is_read_hot(lpn) || is_cold()

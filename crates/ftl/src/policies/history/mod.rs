@@ -59,7 +59,7 @@ pub struct VersionCounters {
     pub copied_historical: u64,
     /// Other units it copied.
     pub copied_live: u64,
-    /// Logical pages changed by returns to an instant.
+    /// Logical pages changed by rewinds.
     pub returned: u64,
 }
 

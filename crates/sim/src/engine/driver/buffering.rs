@@ -307,7 +307,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
 
     /// What happens at the buffer at an instant: a change is done, or the buffer does something by
     /// itself; whether anything did.
-    pub(super) fn front_happens(&mut self, at: Time) -> Result<bool> {
+    pub(super) fn buffering_happens(&mut self, at: Time) -> Result<bool> {
         let Some(leaving) = &mut self.buffering else {
             return Ok(false);
         };

@@ -92,7 +92,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         if S::ENCODES && self.codec_happens(at)? {
             return Ok(());
         }
-        if self.front_happens(at)? {
+        if self.buffering_happens(at)? {
             return Ok(());
         }
         if self.flush_due.is_some_and(|due| due <= at) {

@@ -199,7 +199,7 @@ impl<T: Parts<Content = PageTag, Flash = NandSim>> System for Deduplicating<T> {
             oldest: versions.history.oldest(),
             historical: self.0.historical_objects(),
             room: self.0.room_of_history(),
-            longest_return: self.0.cost_of_longest_rewind(),
+            longest_rewind: self.0.cost_of_longest_rewind(),
             kept: self.kept_instants(),
             tables: versions
                 .tier

@@ -33,7 +33,7 @@ pub struct History {
     /// Mean size of those encoded, as a share of a page.
     pub mean_rc: Option<f64>,
     /// What a rewind to the start of the window would take at the end.
-    pub longest_return: Rewind,
+    pub longest_rewind: Rewind,
     /// Bytes that old versions may take at the end, beside what the present needs.
     pub capacity_bytes: u64,
     /// The window that this would hold at the rate at which the run filled it, in simulated seconds.

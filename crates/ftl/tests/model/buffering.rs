@@ -11,7 +11,7 @@ use flashlore_ftl::buffer::{Policy, Put, WriteBuffer, WriteQueue};
 
 /// What stands before the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FrontKind {
+pub enum BufferingKind {
     None,
     Fifo,
     Slru,
@@ -21,13 +21,13 @@ pub enum FrontKind {
     QueueByRange,
 }
 
-impl FrontKind {
-    pub const ALL: [FrontKind; 5] = [
-        FrontKind::None,
-        FrontKind::Fifo,
-        FrontKind::Slru,
-        FrontKind::QueueByPage,
-        FrontKind::QueueByRange,
+impl BufferingKind {
+    pub const ALL: [BufferingKind; 5] = [
+        BufferingKind::None,
+        BufferingKind::Fifo,
+        BufferingKind::Slru,
+        BufferingKind::QueueByPage,
+        BufferingKind::QueueByRange,
     ];
 }
 
@@ -54,8 +54,8 @@ enum Kind {
     Queue(WriteQueue<Change>),
 }
 
-/// The front.
-pub struct Front {
+/// The buffer or the queue.
+pub struct Buffering {
     kind: Kind,
     /// Places of changes that were handed to the device and have not left.
     leaving: VecDeque<u32>,
@@ -63,21 +63,21 @@ pub struct Front {
     pub held: Vec<(Lpn, Change)>,
 }
 
-impl Front {
-    /// An empty front of so many places; `range` are the pages of a bucket, and the places of the protected
+impl Buffering {
+    /// An empty one of so many places; `range` are the pages of a bucket, and the places of the protected
     /// segment.
-    pub fn new(kind: FrontKind, places: u32, range: u32) -> Self {
+    pub fn new(kind: BufferingKind, places: u32, range: u32) -> Self {
         let kind = match kind {
-            FrontKind::None => Kind::None,
-            FrontKind::Fifo => Kind::Buffer(WriteBuffer::new(places, Policy::Fifo)),
-            FrontKind::Slru => {
+            BufferingKind::None => Kind::None,
+            BufferingKind::Fifo => Kind::Buffer(WriteBuffer::new(places, Policy::Fifo)),
+            BufferingKind::Slru => {
                 let protected = range.min(places - 1);
                 Kind::Buffer(WriteBuffer::new(places, Policy::Slru { protected }))
             }
-            FrontKind::QueueByPage => Kind::Queue(WriteQueue::new(places, 1)),
-            FrontKind::QueueByRange => Kind::Queue(WriteQueue::new(places, range)),
+            BufferingKind::QueueByPage => Kind::Queue(WriteQueue::new(places, 1)),
+            BufferingKind::QueueByRange => Kind::Queue(WriteQueue::new(places, range)),
         };
-        Front {
+        Buffering {
             kind,
             leaving: VecDeque::new(),
             held: Vec::new(),
