@@ -15,10 +15,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use flashlore_array::icash::{Counters, SlowAlone};
+use flashlore_array::icash::{Counters, Mode, SlowAlone, TooBig};
 use flashlore_array::{ArrayError, Element};
 use flashlore_medium::MemoryMedium;
-use support::{Attended, Draw, Op, Power, Setup, Trouble, Value, WithoutFast, operations, page};
+use support::{
+    Attendance, Attended, Draw, Op, Power, Setup, Steps, Trouble, Value, WithoutFast, operations,
+    page,
+};
 
 /// Bytes of the fast and the slow medium.
 type Images = (Vec<u8>, Vec<u8>);
@@ -375,6 +378,41 @@ fn a_batch_that_was_cut_is_finished_before_the_next_one() {
         "only {} were opened alone",
         search.tally.alone
     );
+}
+
+/// The fast medium is gone at every one of its calls, and the array goes on as far as it can. What goes home then must
+/// not lack the blocks that cannot be read any more (found with seed 50638).
+#[test]
+fn a_fast_medium_that_is_gone_leaves_no_batch_without_its_blocks() {
+    let mut alone = 0;
+    for seed in 0..12 {
+        let mut draw = Draw::new(seed);
+        let mut setup = Setup::draw(&mut draw);
+        setup.shape.journal_blocks = 30;
+        let options = &mut setup.options;
+        (options.mode, options.too_big) = (Mode::WriteBack, TooBig::Fast);
+        setup.shape.log_segments = options.least_log_segments(setup.shape.segment_blocks, 30);
+        setup.attendance = Attendance {
+            steps: Steps::All,
+            is_ahead: true,
+        };
+        let mut ops = operations(&mut draw, 80, setup.blocks());
+        // All is durable again and again, so that a batch has nothing to record first.
+        ops = ops.into_iter().flat_map(|op| [op, Op::Flush]).collect();
+        let images = setup.images();
+        let oracle = Oracle::new(vec![0; setup.blocks()]);
+        let tally = Tally::default();
+        let mut search = Search { draw, setup, tally };
+        let (calm, ..) = search.life(&images, &oracle, &ops, Trouble::Never);
+        for cut in 1..=calm.fast.calls() {
+            let cut = Trouble::CutFast(cut);
+            let (power, after, _) = search.life(&images, &oracle, &ops, cut);
+            let survivors = power.survivors(&mut search.draw);
+            search.slow_alone(&survivors.1, &after, &format!("seed {seed}, {cut:?}"));
+        }
+        alone += search.tally.alone;
+    }
+    assert!(alone > 500, "only {alone} were opened alone");
 }
 
 fn number(name: &str, default: u64) -> u64 {

@@ -21,7 +21,7 @@ use flashlore_volume::format::areas::geometry;
 use flashlore_volume::format::packed::EXTRA_BYTES;
 use flashlore_volume::policies::{dedup_options, delta_options, ftl_options, versions_options};
 use flashlore_volume::{
-    Encoding, HistoryIdentity, Identity, Volume, VolumeError, bytes_needed, create,
+    Encoding, HistoryIdentity, Identity, Policy, Volume, VolumeError, bytes_needed, create,
 };
 use support::{Draw, POLICIES, Shape, page};
 
@@ -474,6 +474,7 @@ fn the_volume_does_what_the_simulation_says_with_every_combination_of_policies()
                 if (deltas, compression, history) == (false, false, None) {
                     continue;
                 }
+                let mut with_these = Reached::default();
                 for (number, shape) in SHAPES.into_iter().enumerate() {
                     let id = Identity {
                         history,
@@ -484,8 +485,11 @@ fn the_volume_does_what_the_simulation_says_with_every_combination_of_policies()
                         ..shape.identity(policy)
                     };
                     let name = format!("{policy:?}, {:?}, {history:?}, {number}", id.encoding);
-                    reached.add(&exercise(&id, number as u64, name));
+                    let pair = exercise(&id, number as u64, name);
+                    with_these.add(&pair);
+                    reached.add(&pair);
                 }
+                with_these.assert_uses(policy, (deltas, compression), history);
             }
         }
     }
@@ -531,6 +535,29 @@ impl Reached {
         self.tally.snapshots += pair.tally.snapshots;
         self.tally.refused += pair.tally.refused;
         self.tally.past += pair.tally.past;
+    }
+
+    /// Whether the histories of one combination met what it has.
+    fn assert_uses(
+        &self,
+        policy: Policy,
+        (deltas, compression): (bool, bool),
+        history: Option<HistoryIdentity>,
+    ) {
+        let what = format!("{policy:?}, {deltas}, {compression}, {history:?}: {self:?}");
+        assert!(self.collections > 0, "{what}");
+        assert_eq!(self.hits > 0, policy != Policy::Plain, "{what}");
+        assert_eq!(self.deltas > 0, deltas, "{what}");
+        assert_eq!(self.compressed > 0, compression, "{what}");
+        let of_history = [
+            self.tally.rewinds,
+            self.tally.changed,
+            self.tally.snapshots,
+            self.tally.past,
+        ];
+        for count in of_history {
+            assert_eq!(count > 0, history.is_some(), "{what}");
+        }
     }
 
     fn assert_covers(&self) {

@@ -5,7 +5,8 @@
 //! state, or the journal holds what they lack. The journal is made void before new images are written, which
 //! happens only when the last batch is home and the table says so durably.
 //!
-//! A block that cannot be read is left out: its native place keeps older content until it is written again.
+//! A block that cannot be read is left out: its native place keeps older content until it is written again. But if the
+//! fast medium is gone no batch is made without what it had: the native places stay the state they are.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use crate::icash::commit::Extra;
 use crate::icash::content::{ZEROS, crc_of};
 use crate::icash::format::Areas;
 use crate::icash::format::journal::{self, Image};
-use crate::icash::parameters::{BLOCK_BYTES, LONGEST_RUN};
+use crate::icash::parameters::{BLOCK_BYTES, LONGEST_RUN, Mode};
 use crate::icash::place::BlockEntry;
 use crate::icash::state::ICash;
 use crate::media::Media;
@@ -82,6 +83,10 @@ impl ICash {
         self.media.write(Device::Slow, offset, &ZEROS)?;
         self.sync(Device::Slow)?;
         let images = self.write_images()?;
+        if images.len() < self.away.len() && self.options.mode == Mode::WriteBack {
+            // If the fast medium is gone more than that cannot be read: what is left would be no state.
+            self.sync(Device::Fast)?;
+        }
         self.sync(Device::Slow)?;
         if images.is_empty() {
             return Ok(());
