@@ -233,7 +233,7 @@ impl ICash {
         if self.blocks.find(counterpart).is_some() || !self.may_load() {
             return Ok(false);
         }
-        let mut page = ZEROS.clone();
+        let mut page = ZEROS;
         self.read_block(counterpart, &mut page)?;
         // A base must be on the fast medium: whether reads fill it is not asked here.
         if let Some(id) = self.blocks.find(counterpart) {
