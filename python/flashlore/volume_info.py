@@ -291,6 +291,15 @@ class ArrayInfo:
     slow: Path
     """The slow medium."""
 
+    image: int | None
+    """Bytes of the disk image around which it was made, at the begin of the slow medium."""
+
+    mode: str
+    """write-back or write-through."""
+
+    strict: bool
+    """Whether no write of a client reaches the fast medium."""
+
     machines: tuple[MachineInfo, ...]
     """The virtual machines, the first one first."""
 
