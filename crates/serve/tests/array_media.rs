@@ -433,7 +433,7 @@ fn a_rebuild_that_cannot_be_leaves_the_array_as_it_was_and_nothing_behind() {
         ),
         (
             true,
-            "data blocks",
+            "--fast-size is 4KiB, expected at least 24KiB",
             place.rebuild(|asked| asked.fast_size = Some(PAGE as u64)),
         ),
         (

@@ -101,7 +101,7 @@ fn what_cannot_be_adopted_is_refused_and_as_it_was() {
     };
     refused(&["--size", "2MiB"], "all of a file is the image");
     refused(&["--slow", "hdd"], "cannot be used with");
-    refused(&["--fast-size", "8KiB"], "data blocks");
+    refused(&["--fast-size", "8KiB"], "expected at least 24KiB");
     let same = [
         "create", "disk", "--system", "i-cash", "--fast", "image", "--adopt", "image",
     ];
