@@ -1,10 +1,9 @@
 //! Whether an array holds that nobody has open. Nothing is written: what an opening would write stays in memory.
 
-use flashlore_array::icash::find;
 use flashlore_medium::{Access, Mode};
 
 use super::machines::Machines;
-use super::parts::{element, media};
+use super::parts::{element_and_last_use, media};
 use crate::error::ServeError;
 use crate::home::Home;
 use crate::served::LastUse;
@@ -38,10 +37,9 @@ impl ArrayReport {
 /// Opens an array over media that are only looked at, and recounts it; with `contents` every block is read too.
 pub fn check(home: &Home, mode: Mode, contents: bool) -> Result<ArrayReport, ServeError> {
     let (description, fast, slow) = media(home, mode, Access::Look)?;
-    let is_fresh = find(&fast).is_some_and(|found| found.is_fresh);
-    let element = element(home, &description, fast, slow, Access::Look)?;
+    let (element, last_use) = element_and_last_use(home, &description, fast, slow, Access::Look)?;
     let mut report = ArrayReport {
-        last_use: LastUse::of(element.was_closed(), is_fresh),
+        last_use,
         ..ArrayReport::default()
     };
     let machines = Machines::whole(element)?;

@@ -13,6 +13,7 @@ use super::description::Description;
 use crate::error::ServeError;
 use crate::home::{DESCRIPTION, Home};
 use crate::memory::{available, refuse_more_than};
+use crate::served::LastUse;
 use crate::troubles::watched;
 
 /// The slow medium: its file or device, whose parts may lie in another order than the array counts them.
@@ -157,6 +158,21 @@ pub(super) fn element(
     })?;
     element.tell_time(seconds);
     Ok(element)
+}
+
+/// The same, and how whoever used the array last left it.
+pub(super) fn element_and_last_use(
+    home: &Home,
+    description: &Description,
+    fast: FileMedium,
+    slow: Slow,
+    access: Access,
+) -> Result<(ICash, LastUse), ServeError> {
+    // Opening it makes a fresh medium one of the array.
+    let is_fresh = icash::find(&fast).is_some_and(|found| found.is_fresh);
+    let element = element(home, description, fast, slow, access)?;
+    let last_use = LastUse::of(element.was_closed(), is_fresh);
+    Ok((element, last_use))
 }
 
 /// How many of some blocks of a machine hold something.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flashlore_array::ArrayError;
 use flashlore_array::element::Traffic;
 use flashlore_array::icash::parameters::SEGMENT_BYTES;
-use flashlore_array::icash::{self, ICash, Image, Options, SlowAlone, TooBig, find};
+use flashlore_array::icash::{self, ICash, Image, Options, SlowAlone, TooBig};
 use flashlore_delta::{PAGE_BYTES, Page};
 use flashlore_medium::{Access, Cause, MediumError, Mode, Operation};
 use flashlore_volume::disk::DiskError;
@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use super::background::Background;
 use super::description::{Description, Running, SYSTEM};
 use super::machines::Machines;
-use super::parts::{element, media, slow};
+use super::parts::{element_and_last_use, media, slow};
 use super::store::{Store, dirty_most};
 use super::tune::Values;
 use crate::clients::Clients;
@@ -62,9 +62,8 @@ impl ArrayService {
     pub fn open(home: Home, mode: Mode, clock: Clock, access: Access) -> Result<Self, ServeError> {
         let home = home.held()?;
         let (description, fast, slow) = media(&home, mode, access)?;
-        let is_fresh = find(&fast).is_some_and(|found| found.is_fresh);
-        let mut element = element(&home, &description, fast, slow, access)?;
-        let last_use = LastUse::of(element.was_closed(), is_fresh);
+        let (mut element, last_use) =
+            element_and_last_use(&home, &description, fast, slow, access)?;
         if access == Access::Change {
             element.leave_work();
         }
