@@ -35,7 +35,7 @@ impl<'a> ByteRater<'a> {
     }
 
     fn write(&mut self, record: &Record<'_>, out: &mut Vec<u16>) -> Result<(), String> {
-        if !(record.offset | record.length).is_multiple_of(UNIT_BYTES) {
+        if !record.bytes().is_whole() {
             return Err(format!(
                 "it writes {} bytes at {}, and the bytes of a page written in part are not known; \
                  expected whole pages of {UNIT_BYTES}",
@@ -43,7 +43,7 @@ impl<'a> ByteRater<'a> {
             ));
         }
         let content = record.content.ok_or("it has no content, and so no bytes")?;
-        for (unit, &value) in (record.offset / UNIT_BYTES..).zip(content) {
+        for (unit, &value) in record.bytes().touched().zip(content) {
             let old = self.held.replace(record.device, unit, value);
             out.push(self.ratio(old, value)?);
         }
@@ -69,12 +69,12 @@ impl<'a> ByteRater<'a> {
 
     /// Pages read before they were written were found so.
     fn read(&mut self, record: &Record<'_>) {
-        let aligned = record.offset.is_multiple_of(UNIT_BYTES);
-        let Some(content) = record.content.filter(|_| aligned) else {
+        let bytes = record.bytes();
+        // Else its chunks are no units.
+        let Some(content) = record.content.filter(|_| !bytes.begins_within()) else {
             return;
         };
-        let whole = (record.length / UNIT_BYTES) as usize;
-        for (unit, &value) in (record.offset / UNIT_BYTES..).zip(&content[..whole]) {
+        for (unit, &value) in bytes.covered().zip(content) {
             if self.held.get(record.device, unit) == NO_VALUE {
                 self.held.replace(record.device, unit, value);
             }
@@ -88,9 +88,8 @@ impl RateWrites for ByteRater<'_> {
             Op::Write => self.write(record, out)?,
             Op::Read => self.read(record),
             Op::Trim => {
-                let end = record.offset + record.length;
-                let (from, to) = (record.offset.div_ceil(UNIT_BYTES), end / UNIT_BYTES);
-                self.held.forget(record.device, from, to);
+                let units = record.bytes().covered();
+                self.held.forget(record.device, units.start, units.end);
             }
             Op::Flush => {}
         }

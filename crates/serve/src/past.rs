@@ -5,6 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use flashlore_trace::{ByteRange, UNIT_BYTES};
 use flashlore_volume::disk::{BlockDevice, Disk, DiskError, InstantDevice};
 use flashlore_volume::error::byte_ranges;
 use flashlore_volume::{Lpn, Purged, Volume, VolumeError};
@@ -17,7 +18,7 @@ use crate::request::{Answer, Erased, LogEntry, Snapshot};
 use crate::served::{bytes_answered, refuse_more_than_at_once};
 use crate::service::Service;
 
-const PAGE: u64 = 4096;
+const PAGE: u64 = UNIT_BYTES;
 /// Changes further apart than this, in nanoseconds, are told as two.
 const STRETCH: u64 = 1_000_000_000;
 /// The most ranges that a sentence lists.
@@ -416,29 +417,24 @@ impl Service {
         let purged =
             |error: &DiskError| matches!(error, DiskError::Volume(VolumeError::Purged { .. }));
         match device.read(offset, buffer) {
-            Err(error) if purged(&error) && !allow_missing => {
-                let end = offset + buffer.len() as u64;
-                let pages = Lpn((offset / PAGE) as u32)..Lpn(end.div_ceil(PAGE) as u32);
-                let mut missing = self.missing_at(instant)?;
-                missing.retain(|lpn| pages.contains(lpn));
-                Err(lacking_pages(instant, &missing))
-            }
-            Err(error) if purged(&error) => {
-                let mut at = 0;
-                while at < buffer.len() {
-                    let from = offset + at as u64;
-                    let in_page = (PAGE - from % PAGE) as usize;
-                    let end = buffer.len().min(at + in_page);
-                    match device.read(from, &mut buffer[at..end]) {
-                        Err(error) if purged(&error) => buffer[at..end].fill(0),
-                        read => read?,
-                    }
-                    at = end;
-                }
-                Ok(())
-            }
-            read => Ok(read?),
+            Err(error) if purged(&error) => {}
+            read => return Ok(read?),
         }
+        let bytes = ByteRange::new(offset, buffer.len() as u64);
+        if !allow_missing {
+            let mut missing = self.missing_at(instant)?;
+            missing.retain(|&lpn| bytes.touched().contains(&u64::from(lpn)));
+            return Err(lacking_pages(instant, &missing));
+        }
+        for page in bytes.touched() {
+            let part = bytes.on(page);
+            let into = &mut buffer[part.start as usize..part.end as usize];
+            match device.read(offset + part.start, into) {
+                Err(error) if purged(&error) => into.fill(0),
+                read => read?,
+            }
+        }
+        Ok(())
     }
 
     /// The instant that a text names as a device.
@@ -454,24 +450,27 @@ impl Service {
 /// The pages that a range of bytes is made of.
 fn whole_pages(disk: &Disk, offset: u64, length: u64) -> Result<Range<Lpn>, ServeError> {
     let size = disk.size();
-    let end = offset.checked_add(length).filter(|&end| end <= size);
-    let end = end.ok_or_else(|| {
-        ServeError::Usage(format!(
+    if offset.checked_add(length).is_none_or(|end| end > size) {
+        return Err(ServeError::Usage(format!(
             "{length} bytes at {offset} do not lie within the {size} of the volume"
-        ))
-    })?;
+        )));
+    }
     if length == 0 {
         return Err(ServeError::Usage(
             "0 bytes are nothing to purge; --all purges the whole history".to_owned(),
         ));
     }
-    if offset.is_multiple_of(PAGE) && end.is_multiple_of(PAGE) {
-        return Ok(Lpn((offset / PAGE) as u32)..Lpn((end / PAGE) as u32));
+    let bytes = ByteRange::new(offset, length);
+    let Range { start, end } = bytes.covered();
+    if bytes.is_whole() {
+        return Ok(Lpn(start as u32)..Lpn(end as u32));
     }
-    let (first, last) = (offset.next_multiple_of(PAGE), end / PAGE * PAGE);
-    let inside = match last.checked_sub(first).filter(|&length| length > 0) {
-        Some(length) => format!("in it are the whole pages from {first} on, {length} bytes"),
-        None => "there is no whole page in it".to_owned(),
+    let inside = match (end - start) * PAGE {
+        0 => "there is no whole page in it".to_owned(),
+        length => format!(
+            "in it are the whole pages from {} on, {length} bytes",
+            start * PAGE
+        ),
     };
     Err(ServeError::Usage(format!(
         "whole pages of {PAGE} bytes are purged, and {length} bytes at {offset} begin or end within one; {inside}"

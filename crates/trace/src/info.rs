@@ -13,7 +13,7 @@ use self::ratios::RatioCounter;
 use crate::error::Result;
 use crate::overlay::ContentModel;
 use crate::reader::{ReadOptions, TraceReader};
-use crate::record::{Op, UNIT_BYTES};
+use crate::record::{Op, Record, UNIT_BYTES};
 use crate::workload::{
     ContentCounts, InputSummary, Inputs, Join, OpCount, OpCounts, Pass, WorkloadOptions,
 };
@@ -87,7 +87,7 @@ impl Info {
             if let Some(slot) = pass.selection.slot(record.device, names) {
                 pass.step(slot, record)?;
             }
-            lengths.add(record.op, record.offset, record.length);
+            lengths.add(record);
             ratios.add(record);
             Ok(())
         })?;
@@ -142,14 +142,14 @@ struct Lengths {
 }
 
 impl Lengths {
-    fn add(&mut self, op: Op, offset: u64, length: u64) {
-        let lengths = match op {
+    fn add(&mut self, record: &Record<'_>) {
+        let lengths = match record.op {
             Op::Read => &mut self.reads,
             Op::Write => &mut self.writes,
             Op::Trim | Op::Flush => return,
         };
-        *lengths.entry(length).or_default() += 1;
-        self.aligned += u64::from((offset | length).is_multiple_of(UNIT_BYTES));
+        *lengths.entry(record.length).or_default() += 1;
+        self.aligned += u64::from(record.bytes().is_whole());
     }
 }
 

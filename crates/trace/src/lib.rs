@@ -5,6 +5,7 @@
 //! | [`input`] | opens a file or standard input, sees through gzip, xz and zstd, splits lines |
 //! | [`formats`] | one file a format: text or binary records to records and back; the native columnar format |
 //! | [`pages`] | the bytes that belong to the digests of a trace |
+//! | [`byte_range`] | a range of bytes in terms of mapping units |
 //! | [`digests`] | 16-byte page digests to dense value ids |
 //! | `coalesce` | records that were one request become one again |
 //! | [`reader`] | [`TraceReader`]: batches of [`Record`]s of any trace, times put in order |
@@ -21,6 +22,7 @@
 // Used within this workspace alone: a comment stands where a name does not say it all.
 #![allow(missing_docs)]
 
+pub mod byte_range;
 mod coalesce;
 pub mod convert;
 pub mod devices;
@@ -38,6 +40,7 @@ pub mod recorded;
 pub mod stop;
 pub mod workload;
 
+pub use byte_range::ByteRange;
 pub use convert::{ConvertOptions, ConvertReport, RateWrites, convert};
 pub use devices::DeviceNames;
 pub use error::{Error, Fault, RecordPlace, Result};

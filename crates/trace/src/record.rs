@@ -11,6 +11,8 @@
 
 use serde::Serialize;
 
+use crate::byte_range::ByteRange;
+
 /// Bytes of one mapping unit, and of one chunk of content.
 pub const UNIT_BYTES: u64 = 4096;
 
@@ -60,6 +62,12 @@ pub struct Record<'a> {
     /// R_c of a write, one a chunk of 4 KiB from `offset` on, in 1/65535 and never 0, when the trace
     /// tells it.
     pub delta_ratios: Option<&'a [u16]>,
+}
+
+impl Record<'_> {
+    pub fn bytes(&self) -> ByteRange {
+        ByteRange::new(self.offset, self.length)
+    }
 }
 
 /// Number of chunks, and so of value ids and of ratios, of a record of `length` bytes.

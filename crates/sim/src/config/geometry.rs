@@ -10,10 +10,8 @@ use super::load::{Checked, Fault, check_durations, check_name};
 use super::presets::PresetKind;
 use flashlore_ftl::map_cache::ENTRY_BYTES;
 use flashlore_ftl::{Level, PoolScope};
+pub use flashlore_trace::UNIT_BYTES;
 use flashlore_units::{Bytes, Size};
-
-/// Bytes of a mapping unit.
-pub const UNIT_BYTES: u64 = 4096;
 
 /// Mapping units are addressed by 32 bits.
 const MAX_RAW_UNITS: u64 = 1 << 32;

@@ -10,10 +10,11 @@
 //! many steps or in few, changes nothing. While requests are outstanding there is a next event, and no response is
 //! given before it.
 
+use std::ops::Range;
 use std::time::Instant;
 
 use flashlore_flash::{Lpn, Time};
-use flashlore_trace::{NO_CONTENT, Op, PageSource, Request, Summary};
+use flashlore_trace::{ByteRange, NO_CONTENT, Op, PageSource, Request, Summary};
 
 use super::devices::{UseDevice, with_device};
 use super::driver::{DriveError, Driver, Payload, Response};
@@ -83,24 +84,24 @@ impl<'a> SsdRequest<'a> {
     /// # Errors
     /// An empty read or write, or a range that ends behind any SSD.
     pub fn of_bytes(op: Op, offset: u64, bytes: u64) -> Result<Self, SsdError> {
-        let range = SsdError::Bytes { offset, bytes };
         if op == Op::Flush {
             return Ok(SsdRequest::FLUSH);
         }
-        let Some(end) = offset.checked_add(bytes).filter(|_| bytes > 0) else {
-            return Err(range);
+        let refused = SsdError::Bytes { offset, bytes };
+        if bytes == 0 || offset.checked_add(bytes).is_none() {
+            return Err(refused);
+        }
+        let range = ByteRange::new(offset, bytes);
+        let Range { start, end } = match op {
+            Op::Trim => range.covered(),
+            _ => range.touched(),
         };
-        let (first, last) = match op {
-            Op::Trim => (offset.div_ceil(UNIT_BYTES), end / UNIT_BYTES),
-            _ => (offset / UNIT_BYTES, end.div_ceil(UNIT_BYTES)),
-        };
-        let units = last.saturating_sub(first);
-        let (Ok(lpn), Ok(units)) = (u32::try_from(first), u32::try_from(units)) else {
-            return Err(range);
+        let (Ok(lpn), Ok(units)) = (u32::try_from(start), u32::try_from(end - start)) else {
+            return Err(refused);
         };
         Ok(SsdRequest {
-            head_partial: op == Op::Write && !offset.is_multiple_of(UNIT_BYTES),
-            tail_partial: op == Op::Write && !end.is_multiple_of(UNIT_BYTES),
+            head_partial: op == Op::Write && range.begins_within(),
+            tail_partial: op == Op::Write && range.ends_within(),
             ..SsdRequest::of_units(op, Lpn(lpn), units)
         })
     }

@@ -5,27 +5,26 @@
 //! of a record have together the bytes that its chunks have. A unit that the record touches in part has
 //! no other delta.
 
+use std::ops::Range;
+
 use crate::overlay::FULL_RATIO;
 use crate::record::{Record, UNIT_BYTES};
 
 /// Appends R_c of every unit that a record touches, in 1/65535 and never 0. `ratios` are those of its
 /// chunks.
 pub(super) fn of_units(record: &Record<'_>, ratios: &[u16], out: &mut Vec<u16>) {
-    let shift = record.offset % UNIT_BYTES;
-    if shift == 0 {
+    let bytes = record.bytes();
+    if !bytes.begins_within() {
         out.extend_from_slice(ratios);
         return;
     }
-    let units = (shift + record.length).div_ceil(UNIT_BYTES);
-    for unit in 0..units {
-        // Bytes of the record, counted from its first.
-        let from = (unit * UNIT_BYTES).saturating_sub(shift);
-        let to = ((unit + 1) * UNIT_BYTES - shift).min(record.length);
-        let chunks = from / UNIT_BYTES..to.div_ceil(UNIT_BYTES);
+    for unit in bytes.touched() {
+        let Range { start, end } = bytes.on(unit);
+        let chunks = start / UNIT_BYTES..end.div_ceil(UNIT_BYTES);
         let ratio: u64 = chunks
             .map(|chunk| {
                 let ratio = u64::from(ratios[chunk as usize]);
-                part(record, chunk, ratio, to) - part(record, chunk, ratio, from)
+                part(record, chunk, ratio, end) - part(record, chunk, ratio, start)
             })
             .sum();
         out.push(ratio.clamp(1, u64::from(FULL_RATIO)) as u16);

@@ -9,6 +9,8 @@
 //! number of the page write, a unit written in part as well, and the trace's own content is not looked
 //! at. Delta ratios are drawn by the same numbers, or are the trace's own ([`super::ratios`]).
 
+use std::ops::Range;
+
 use super::current::{CurrentValues, NO_VALUE};
 use super::merged::{MergedValues, Piece};
 use super::options::WorkloadOptions;
@@ -155,11 +157,9 @@ impl Translator {
     }
 
     fn trim(&mut self, slot: u32, record: &Record<'_>) -> Result<Option<UnitStep>> {
-        let end = record.offset + record.length;
-        let (outer_from, outer_to) = (record.offset / UNIT_BYTES, end.div_ceil(UNIT_BYTES));
-        let (from, to) = (record.offset.div_ceil(UNIT_BYTES), end / UNIT_BYTES);
-        let units = to.saturating_sub(from);
-        self.trim_units_ignored += outer_to - outer_from - units;
+        let (touched, covered) = (record.bytes().touched(), record.bytes().covered());
+        let units = covered.end - covered.start;
+        self.trim_units_ignored += touched.end - touched.start - units;
         if units == 0 {
             self.trims_ignored += 1;
             return Ok(None);
@@ -169,19 +169,19 @@ impl Translator {
                 "a trim covers {units} mapping units, expected at most {MAX_UNITS}"
             )));
         }
-        self.current.forget(slot, from, to);
-        Ok(Some(UnitStep::bare(Op::Trim, from, units as u32)))
+        self.current.forget(slot, covered.start, covered.end);
+        Ok(Some(UnitStep::bare(Op::Trim, covered.start, units as u32)))
     }
 
     fn transfer(&mut self, slot: u32, record: &Record<'_>) -> UnitStep {
-        let end = record.offset + record.length;
-        let (from, to) = (record.offset / UNIT_BYTES, end.div_ceil(UNIT_BYTES));
+        let bytes = record.bytes();
+        let Range { start, end } = bytes.touched();
         let has_content = match self.overlay {
             Some(_) => record.op == Op::Write,
             None => record.content.is_some(),
         };
         if record.op == Op::Write {
-            self.draw(slot, from, to);
+            self.draw(slot, start, end);
             if let Some(ratios) = record.delta_ratios.filter(|_| self.rated) {
                 of_units(record, ratios, &mut self.delta_ratios);
             }
@@ -190,16 +190,16 @@ impl Translator {
             _ if self.overlay.is_some() => {}
             Some(content) => self.contents(slot, record, content),
             None if record.op == Op::Write && !self.current.is_empty() => {
-                self.current.forget(slot, from, to);
+                self.current.forget(slot, start, end);
             }
             None => {}
         }
         UnitStep {
             op: record.op,
-            unit: from,
-            units: (to - from) as u32,
-            head_partial: !record.offset.is_multiple_of(UNIT_BYTES),
-            tail_partial: !end.is_multiple_of(UNIT_BYTES),
+            unit: start,
+            units: (end - start) as u32,
+            head_partial: bytes.begins_within(),
+            tail_partial: bytes.ends_within(),
             has_content,
         }
     }
@@ -223,19 +223,20 @@ impl Translator {
 
     /// Fills `values` and `old` and brings the units' current values up to date.
     fn contents(&mut self, slot: u32, record: &Record<'_>, content: &[u32]) {
-        let end = record.offset + record.length;
         if !self.follow {
             self.values.extend_from_slice(content);
             return;
         }
-        for unit in record.offset / UNIT_BYTES..end.div_ceil(UNIT_BYTES) {
-            let covered = Covered::of(unit, record);
+        for unit in record.bytes().touched() {
+            let part = record.bytes().on(unit);
+            let is_whole = part.end - part.start == UNIT_BYTES;
+            let is_chunk = is_whole && part.start.is_multiple_of(UNIT_BYTES);
             let old = self.current.get(slot, unit);
-            self.partial_units += u64::from(!covered.aligned());
-            let value = match (record.op, covered.whole) {
-                (_, true) => self.lay(NO_VALUE, unit, covered, record, content),
+            self.partial_units += u64::from(!is_chunk);
+            let value = match (record.op, is_whole) {
+                (_, true) => self.lay(NO_VALUE, unit, part, record, content),
                 (Op::Read, false) if old != NO_VALUE => old,
-                (_, false) => self.lay(old, unit, covered, record, content),
+                (_, false) => self.lay(old, unit, part, record, content),
             };
             if record.op == Op::Write || old == NO_VALUE {
                 self.current.replace(slot, unit, value);
@@ -245,20 +246,20 @@ impl Translator {
         }
     }
 
-    /// The value of a unit after the record's pieces are laid over `old`.
+    /// The value of a unit after the record's pieces, its bytes `part`, are laid over `old`.
     fn lay(
         &mut self,
         old: u32,
         unit: u64,
-        covered: Covered,
+        part: Range<u64>,
         record: &Record<'_>,
         content: &[u32],
     ) -> u32 {
         let mut value = old;
-        let mut at = covered.from;
-        while at < covered.to {
+        let mut at = part.start;
+        while at < part.end {
             let (chunk, from) = (at / UNIT_BYTES, at % UNIT_BYTES);
-            let length = (covered.to - at).min(UNIT_BYTES - from);
+            let length = (part.end - at).min(UNIT_BYTES - from);
             let piece = content[chunk as usize];
             if length == UNIT_BYTES {
                 return piece;
@@ -273,31 +274,5 @@ impl Translator {
             at += length;
         }
         value
-    }
-}
-
-/// The bytes of a record that fall on one unit, counted from the record's first byte.
-#[derive(Debug, Clone, Copy)]
-struct Covered {
-    from: u64,
-    to: u64,
-    whole: bool,
-}
-
-impl Covered {
-    fn of(unit: u64, record: &Record<'_>) -> Covered {
-        let first = unit * UNIT_BYTES;
-        let from = first.max(record.offset) - record.offset;
-        let to = (record.offset + record.length - first).min(UNIT_BYTES) + first - record.offset;
-        Covered {
-            from,
-            to,
-            whole: to - from == UNIT_BYTES,
-        }
-    }
-
-    /// Whether the unit is exactly one chunk.
-    fn aligned(&self) -> bool {
-        self.whole && self.from.is_multiple_of(UNIT_BYTES)
     }
 }

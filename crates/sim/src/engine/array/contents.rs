@@ -10,7 +10,7 @@ use flashlore_array::timed::TimedStep;
 use flashlore_delta::Page;
 use flashlore_flash::Lpn;
 use flashlore_medium::Medium;
-use flashlore_trace::PageSource;
+use flashlore_trace::{ByteRange, PageSource};
 use rustc_hash::FxHashMap;
 
 use crate::config::UNIT_BYTES;
@@ -118,8 +118,7 @@ impl Numbers {
             if (operation.device, operation.kind) != (Device::Fast, OperationKind::Write) {
                 continue;
             }
-            let end = operation.offset + operation.bytes;
-            for unit in operation.offset / UNIT_BYTES..end.div_ceil(UNIT_BYTES) {
+            for unit in ByteRange::new(operation.offset, operation.bytes).touched() {
                 let mut page = [0; UNIT_BYTES as usize];
                 let read = self.medium.read(unit * UNIT_BYTES, &mut page);
                 read.map_err(|error| RunError::Array(error.into()))?;

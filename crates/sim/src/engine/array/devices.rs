@@ -9,7 +9,6 @@ use flashlore_flash::Time;
 use flashlore_trace::Op;
 
 use super::contents::Numbers;
-use crate::config::UNIT_BYTES;
 use crate::engine::driver::Response;
 use crate::engine::ssd::{Ssd, SsdRequest};
 
@@ -58,11 +57,7 @@ impl Device for FastDevice<'_> {
             self.operations += 1;
         }
         if let (Op::Write, Some(numbers)) = (op, &self.numbers) {
-            numbers.take(
-                offset / UNIT_BYTES,
-                u64::from(request.units),
-                &mut self.taken,
-            );
+            numbers.take(request.lpn.into(), request.units.into(), &mut self.taken);
             request = request.with_values(&self.taken);
         }
         self.ssd.submit(time, id, request).map_err(refused)
