@@ -460,9 +460,10 @@ fn what_cannot_be_taken_is_refused_and_changes_nothing() {
             "below 2^32 - 1",
         ),
         (
-            SsdRequest::write(Lpn(3), 2)
-                .with_values(&values)
-                .with_ratios(&[7, 0]),
+            SsdRequest {
+                ratios: Some(&[7, 0]),
+                ..SsdRequest::write(Lpn(3), 2).with_values(&values)
+            },
             "unit 4 is written with ratio 0",
         ),
     ] {

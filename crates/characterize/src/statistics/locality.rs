@@ -78,11 +78,6 @@ impl LocalityCurve {
     pub fn share_within(&self, distance: u64) -> Option<f64> {
         share(self.within(distance), self.rereferences())
     }
-
-    /// Share of all accesses within a distance.
-    pub fn share_of_all_within(&self, distance: u64) -> Option<f64> {
-        share(self.within(distance), self.accesses)
-    }
 }
 
 /// The upper part of the stack of all keys, and the accesses by distance in it.

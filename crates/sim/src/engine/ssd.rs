@@ -112,13 +112,6 @@ impl<'a> SsdRequest<'a> {
         let values = Some(values);
         SsdRequest { values, ..self }
     }
-
-    /// The same, with the size of each unit's delta from what it replaces.
-    #[must_use]
-    pub fn with_ratios(self, ratios: &'a [u16]) -> Self {
-        let ratios = Some(ratios);
-        SsdRequest { ratios, ..self }
-    }
 }
 
 /// A request that is not taken, or a device that cannot go on.

@@ -107,12 +107,8 @@ impl Latency {
         Some(variance.max(0.0).sqrt())
     }
 
-    /// The smallest recorded value, to three digits, that `quantile` of the latencies do not
-    /// exceed, in nanoseconds.
-    pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
-        self.quantile_of(&self.histogram(), quantile)
-    }
-
+    /// The smallest recorded value, to three digits, that `quantile` of the latencies, which are those of
+    /// `histogram`, do not exceed, in nanoseconds.
     fn quantile_of(&self, histogram: &Histogram<u64>, quantile: f64) -> Option<u64> {
         (self.count > 0).then(|| histogram.value_at_quantile(quantile).min(self.max_ns))
     }
@@ -287,9 +283,10 @@ mod tests {
             prop_assert!((latency.mean_ns().unwrap() - mean).abs() <= 1e-9 * mean);
             prop_assert!((latency.std_ns().unwrap() - variance.sqrt()).abs() <= 1e-6 * variance.sqrt() + 1e-6);
             prop_assert_eq!(latency.stats().max, Some(*values.last().unwrap() as f64 / 1000.0));
+            let histogram = latency.histogram();
             for q in [0.5, 0.95, 0.99, 0.999, 0.9999] {
                 let rank = ((q * n).ceil() as usize).clamp(1, values.len());
-                let (exact, found) = (values[rank - 1], latency.quantile_ns(q).unwrap());
+                let (exact, found) = (values[rank - 1], latency.quantile_of(&histogram, q).unwrap());
                 prop_assert!(found >= exact && found as f64 <= exact as f64 * 1.001 + 1.0, "{q}: {found} for {exact}");
             }
             let cdf = latency.cdf();
