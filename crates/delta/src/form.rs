@@ -6,12 +6,15 @@
 //! | 1–2 | bytes of the body, little endian |
 //! | 3– | the body |
 
+use serde::{Deserialize, Serialize};
+
 use crate::decode::DecodeError;
 
 pub const HEADER_BYTES: usize = 3;
 
 /// How pages are encoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Codec {
     /// LZ4, of the exclusive or with the base if there is one: what DeltaFTL does, with LZ4 for LZF.
     Lz4,

@@ -4,6 +4,7 @@
 //! open is marked as chosen here; `docs/array.md` says why.
 
 use flashlore_delta::{Codec, PAGE_BYTES};
+use serde::{Deserialize, Serialize};
 
 use crate::error::ArrayError;
 
@@ -92,7 +93,8 @@ pub const LEAST_SLOTS: u32 = 4;
 pub const LEAST_JOURNAL: u32 = 8;
 
 /// Where new content goes that has no short delta.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum TooBig {
     /// To the fast medium, as the paper's prototype does.
     #[default]
@@ -102,7 +104,8 @@ pub enum TooBig {
 }
 
 /// What a durable state may depend on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// On both media (paper): content and bases of deltas may be durable on the fast one alone.
     #[default]
@@ -113,7 +116,8 @@ pub enum Mode {
 
 /// When a block that only the slow medium has is copied to the fast one. The paper says nothing of it, and that the
 /// fast medium is seldom written (5.1): a scan copies there what others are to be based on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Fill {
     /// When it is read.
     #[default]
@@ -123,7 +127,8 @@ pub enum Fill {
     Never,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Similarity {
     /// Signatures and heatmap (paper).
     #[default]
@@ -131,10 +136,12 @@ pub enum Similarity {
     /// Super-features of the whole block (`flashlore_delta::sketch`); the heatmap still says what is popular.
     SuperFeatures,
     /// Not at all: the control, in which compression has to do alone.
+    #[serde(rename = "none")]
     Nothing,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Compression {
     /// Never (paper).
     #[default]

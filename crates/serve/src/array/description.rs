@@ -13,7 +13,8 @@ use flashlore_array::icash::{Compression, Fill, Mode, Options, Similarity, TooBi
 use flashlore_delta::Codec;
 use flashlore_medium::Piece;
 use flashlore_units::{Bytes, Size};
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, IntoDeserializer, value};
+use serde::{Deserialize, Deserializer, Serialize};
 use tempfile::NamedTempFile;
 
 use crate::error::ServeError;
@@ -120,17 +121,16 @@ struct StoredText {
     #[serde(default)]
     answers_early: bool,
     /// Arrays that were made before there was a choice are in write-back.
-    #[serde(default, with = "ModeText")]
+    #[serde(default)]
     mode: Mode,
-    #[serde(with = "TooBigText")]
     too_big: TooBig,
-    #[serde(with = "SimilarityText")]
+    /// `none` was called `nothing` before.
+    #[serde(deserialize_with = "similarity")]
     similarity: Similarity,
-    #[serde(with = "CompressionText")]
     compression: Compression,
     halve_heatmap: bool,
     /// Before there were three choices it was called otherwise, and either yes or no.
-    #[serde(alias = "lazy_fill", with = "fill_text")]
+    #[serde(alias = "lazy_fill", deserialize_with = "fill")]
     fill: Fill,
     #[serde(default)]
     ram_blocks: u32,
@@ -138,7 +138,6 @@ struct StoredText {
     #[serde(default = "sequential_cutoff")]
     sequential_cutoff: u32,
     unpack_all: bool,
-    #[serde(with = "CodecText")]
     codec: Codec,
 }
 
@@ -150,75 +149,39 @@ fn sequential_cutoff() -> u32 {
     SEQUENTIAL_CUTOFF
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Fill", rename_all = "kebab-case")]
-enum FillText {
-    Read,
-    SecondRead,
-    Never,
-}
-
 /// A name, or whether it waits for the second read.
-mod fill_text {
-    use flashlore_array::icash::Fill;
-    use serde::de::IntoDeserializer;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use super::FillText;
-
-    pub fn serialize<S: Serializer>(fill: &Fill, to: S) -> Result<S::Ok, S::Error> {
-        FillText::serialize(fill, to)
+fn fill<'de, D: Deserializer<'de>>(from: D) -> Result<Fill, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        Waits(bool),
+        Named(String),
     }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Fill, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Either {
-            Waits(bool),
-            Named(String),
-        }
-        match Either::deserialize(from)? {
-            Either::Waits(true) => Ok(Fill::SecondRead),
-            Either::Waits(false) => Ok(Fill::Read),
-            Either::Named(name) => FillText::deserialize(name.into_deserializer()),
-        }
+    match Either::deserialize(from)? {
+        Either::Waits(true) => Ok(Fill::SecondRead),
+        Either::Waits(false) => Ok(Fill::Read),
+        Either::Named(name) => Fill::deserialize(name.into_deserializer()),
     }
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Mode", rename_all = "kebab-case")]
-enum ModeText {
-    WriteBack,
-    WriteThrough,
+fn similarity<'de, D: Deserializer<'de>>(from: D) -> Result<Similarity, D::Error> {
+    let name = String::deserialize(from)?;
+    match &*name {
+        "nothing" => Ok(Similarity::Nothing),
+        _ => Similarity::deserialize(name.into_deserializer()),
+    }
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "TooBig", rename_all = "kebab-case")]
-enum TooBigText {
-    Fast,
-    Log,
+/// What the file calls a choice.
+pub(super) fn name_of(choice: impl Serialize) -> String {
+    let name = serde_json::to_value(choice);
+    let name = name.ok().and_then(|name| name.as_str().map(str::to_owned));
+    name.expect("a choice is written as its name")
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Similarity", rename_all = "kebab-case")]
-enum SimilarityText {
-    Signatures,
-    SuperFeatures,
-    Nothing,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Compression", rename_all = "kebab-case")]
-enum CompressionText {
-    Never,
-    IfShorter,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Codec", rename_all = "kebab-case")]
-enum CodecText {
-    Copy,
-    Lz4,
+/// The choice that the file calls so.
+pub(super) fn named<T: DeserializeOwned>(name: &str) -> Option<T> {
+    T::deserialize(IntoDeserializer::<value::Error>::into_deserializer(name)).ok()
 }
 
 /// What is looked at first: a file of another version may have other fields.
@@ -280,14 +243,6 @@ impl Description {
     /// Whether a medium with this identity belongs to the array.
     pub fn is_of(&self, identity: [u8; 16]) -> bool {
         self.identity == hexadecimal(identity)
-    }
-
-    /// `write-back` or `write-through`.
-    pub fn mode(&self) -> &'static str {
-        match self.options.mode {
-            Mode::WriteBack => "write-back",
-            Mode::WriteThrough => "write-through",
-        }
     }
 
     pub fn options(&self) -> &Options {
@@ -459,6 +414,29 @@ mod tests {
             assert_eq!(fs::read_to_string(&other).unwrap(), "somebody's");
             assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
         }
+    }
+
+    #[test]
+    fn words_that_earlier_files_have_are_understood() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("array.json");
+        let mut stored = description();
+        stored.options.similarity = Similarity::Nothing;
+        stored.store(&path).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        let earlier = [
+            ("\"similarity\": \"none\"", "\"similarity\": \"nothing\""),
+            ("\"fill\": \"second-read\"", "\"lazy_fill\": true"),
+        ];
+        let earlier = earlier.iter().fold(text.clone(), |text, (now, before)| {
+            assert!(text.contains(now), "{text}");
+            text.replace(now, before)
+        });
+        fs::write(&path, earlier).unwrap();
+        let found = Description::load(&Home::new(directory.path())).unwrap();
+        assert_eq!(found, stored);
+        found.replace(&Home::new(directory.path())).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
 
     #[test]

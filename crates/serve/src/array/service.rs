@@ -17,7 +17,7 @@ use flashlore_volume::disk::live::Clock;
 use parking_lot::Mutex;
 
 use super::background::Background;
-use super::description::{Description, Running, SYSTEM};
+use super::description::{Description, Running, SYSTEM, name_of};
 use super::machines::Machines;
 use super::parts::{element_and_last_use, media, slow};
 use super::store::{Store, dirty_most};
@@ -141,7 +141,7 @@ impl ArrayService {
                 fast: description.fast.clone(),
                 slow: description.slow.clone(),
                 image: description.image.map(|image| image.bytes),
-                mode: description.mode().to_owned(),
+                mode: name_of(description.options().mode),
                 strict: description.options().too_big == TooBig::Log,
                 machines: positions.map(machine).collect(),
                 closed: self.last_use.is_closed(),

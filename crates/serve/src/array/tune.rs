@@ -3,11 +3,11 @@
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use flashlore_array::icash::{Fill, Options};
+use flashlore_array::icash::Options;
 use flashlore_delta::PAGE_BYTES;
 use flashlore_units::{Bytes, Size};
 
-use super::description::Running;
+use super::description::{Running, name_of, named};
 use crate::error::ServeError;
 use crate::request::Tuned;
 
@@ -100,10 +100,9 @@ const KEYS: [Key; 6] = [
         name: "fill",
         about: "when a block that only the slow medium has is copied to the fast one",
         expected: "read, second-read or never",
-        get: |values| name_of(values.options.fill).to_owned(),
+        get: |values| name_of(values.options.fill),
         set: |values, text| {
-            let all = [Fill::Read, Fill::SecondRead, Fill::Never];
-            values.options.fill = all.into_iter().find(|&fill| name_of(fill) == text)?;
+            values.options.fill = named(text)?;
             Some(())
         },
     },
@@ -113,14 +112,6 @@ const KEYS: [Key; 6] = [
 fn number<N: FromStr + PartialOrd>(text: &str, range: RangeInclusive<N>) -> Option<N> {
     let number = text.parse().ok()?;
     range.contains(&number).then_some(number)
-}
-
-fn name_of(fill: Fill) -> &'static str {
-    match fill {
-        Fill::Read => "read",
-        Fill::SecondRead => "second-read",
-        Fill::Never => "never",
-    }
 }
 
 impl Values {

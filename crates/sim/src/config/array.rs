@@ -59,24 +59,20 @@ pub struct ArrayConfig {
     /// Whether a write is answered before it is encoded.
     pub early_answer: bool,
     /// Where content goes that has no short delta.
-    #[serde(with = "names::TooBig")]
     pub too_big: TooBig,
     /// How similar blocks are found.
-    #[serde(with = "names::Similarity")]
     pub similarity: Similarity,
     /// Whether blocks are compressed by themselves where that is shorter.
     pub compression: bool,
     /// Whether each scan halves the heatmap.
     pub halve_heatmap: bool,
     /// When a block that only the disk has is copied to the SSD.
-    #[serde(with = "names::Fill")]
     pub fill: Fill,
     /// Whether the other deltas of a log block that is read come to RAM.
     pub unpack_all: bool,
     /// Whether blocks go home in batches that are one state.
     pub ordered: bool,
     /// How deltas are encoded.
-    #[serde(with = "names::Codec")]
     pub algorithm: Codec,
     /// Time to encode a block.
     pub encode_time: Nanos,

@@ -3,7 +3,7 @@
 //! The core knows no serde, so that each enum is listed here once more: with the names that users write, and nowhere
 //! else. A field of a configuration has the core's type and says `#[serde(with = "names::…")]`. A variant that the core
 //! gains does not compile until it has a name here. Choices that are the configuration's own derive their names where
-//! they are defined.
+//! they are defined, and so do those of codecs and of I-CASH, which the files of real arrays name too.
 
 use serde::{Deserialize, Serialize};
 
@@ -65,40 +65,6 @@ pub(super) enum OnPressure {
     Shrink,
     #[serde(rename = "enospc")]
     Refuse,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "flashlore_delta::Codec", rename_all = "kebab-case")]
-pub(super) enum Codec {
-    Copy,
-    Lz4,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "flashlore_array::icash::Fill", rename_all = "kebab-case")]
-pub(super) enum Fill {
-    Read,
-    SecondRead,
-    Never,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "flashlore_array::icash::TooBig", rename_all = "kebab-case")]
-pub(super) enum TooBig {
-    Fast,
-    Log,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(
-    remote = "flashlore_array::icash::Similarity",
-    rename_all = "kebab-case"
-)]
-pub(super) enum Similarity {
-    Signatures,
-    SuperFeatures,
-    #[serde(rename = "none")]
-    Nothing,
 }
 
 #[derive(Serialize, Deserialize)]

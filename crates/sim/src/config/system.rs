@@ -220,7 +220,6 @@ pub struct CodecConfig {
     /// Where the lengths of encoded values come from.
     pub ratio: RatioFrom,
     /// How bytes are encoded. Used by [`RatioFrom::Codec`] alone.
-    #[serde(with = "names::Codec")]
     pub algorithm: Codec,
     /// Clock of its processor in MHz; 0 = it takes no time.
     pub mhz: u32,
