@@ -340,7 +340,7 @@ fn what_is_changed_counts_at_once_and_stays() {
         (
             // No group of so many homes fits into the log.
             &[("write-back-batch", "65536"), ("fill", "never")],
-            "a log of ",
+            "write-back-batch is \"65536\", expected a number from 1 to ",
         ),
     ] {
         let refused = running.tune(pairs).unwrap_err().to_string();
@@ -348,6 +348,16 @@ fn what_is_changed_counts_at_once_and_stays() {
         assert_eq!(running.tune(&[]).unwrap(), defaults);
         assert_eq!(json(), stored);
     }
+    // The most that is named is taken.
+    let refused = running.tune(&[("write-back-batch", "65536")]);
+    let refused = refused.unwrap_err().to_string();
+    let most = refused.split_once(" to ").unwrap().1;
+    let most = most.split_once(':').unwrap().0;
+    let tuned = running.tune(&[("write-back-batch", most)]).unwrap();
+    assert_eq!(value_of(&tuned, "write-back-batch"), most);
+    let more = (most.parse::<usize>().unwrap() + 1).to_string();
+    assert!(running.tune(&[("write-back-batch", &more)]).is_err());
+    running.tune(&[("write-back-batch", "64")]).unwrap();
     let changed = running
         .tune(&[("fill", "never"), ("dirty-target", "20%")])
         .unwrap();

@@ -183,6 +183,10 @@ impl ArrayService {
         };
         values.set(pairs)?;
         if !pairs.is_empty() {
+            let shape = self
+                .machines
+                .look(|store| Ok(store.element().map(|e| e.shape().clone())))?;
+            shape.map_or(Ok(()), |shape| values.demand_log(&shape))?;
             let tuned = description.with(values.options.clone(), values.running);
             let tune = |options: &Options| self.machines.with(|store| store.tune(options));
             tune(tuned.options())?;

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use flashlore_array::icash::Options;
+use flashlore_array::icash::{Options, Shape};
 use flashlore_delta::PAGE_BYTES;
 use flashlore_units::{Bytes, Size};
 
@@ -19,6 +19,7 @@ const MOST_DIRTY: u32 = 1000;
 const LEAST_RATE: u64 = PAGE;
 /// The most blocks that go home at once.
 const LONGEST_BATCH: usize = 1 << 16;
+const BATCH: &str = "write-back-batch";
 
 /// The values of everything that can be changed.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,7 +78,7 @@ const KEYS: [Key; 6] = [
         },
     },
     Key {
-        name: "write-back-batch",
+        name: BATCH,
         about: "blocks that go home at once when room on the fast medium is needed",
         expected: "a number from 1 to 65536",
         get: |values| values.options.write_back_batch.to_string(),
@@ -132,6 +133,29 @@ impl Values {
             })?;
         }
         Ok(())
+    }
+
+    /// Refuses batches that are longer than a log of this shape has room for.
+    ///
+    /// # Errors
+    /// A sentence that says how long they may be.
+    pub fn demand_log(&self, shape: &Shape) -> Result<(), ServeError> {
+        let fits = |&batch: &usize| {
+            let options = Options {
+                write_back_batch: batch,
+                ..self.options.clone()
+            };
+            let least = options.least_log_segments(shape.segment_blocks, shape.journal_blocks);
+            least <= shape.log_segments
+        };
+        let asked = self.options.write_back_batch;
+        // Where none fits, the array itself says what its log lacks.
+        match (1..=asked).rev().find(fits) {
+            Some(most) if most < asked => Err(ServeError::Usage(format!(
+                "{BATCH} is \"{asked}\", expected a number from 1 to {most}: the log of this array has room for no more"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// All of them, with what they mean.
