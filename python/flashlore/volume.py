@@ -35,7 +35,7 @@ from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias
 
-from flashlore import _core, volume_info
+from flashlore import _answers, _core
 from flashlore.errors import VolumeUsageError
 from flashlore.moment import Time, nanoseconds
 from flashlore.table import Table
@@ -308,8 +308,8 @@ class Volume(LiveDisk):
         """
         answer = json.loads(_core.check_volume(os.fspath(directory), direct, quick))
         if "superblocks" in answer:
-            return volume_info.of(VolumeCheck, answer)
-        return volume_info.of(ArrayCheck, answer)
+            return _answers.of(VolumeCheck, answer)
+        return _answers.of(ArrayCheck, answer)
 
     @property
     def directory(self) -> Path:
@@ -393,7 +393,7 @@ class Volume(LiveDisk):
         """
         fields = {"to": _text(to), "mark": to_mark, "dry_run": dry_run, "disconnect": disconnect}
         fields["allow_missing"] = allow_missing
-        return volume_info.of(Recovered, self._ask("recover", **fields))
+        return _answers.of(Recovered, self._ask("recover", **fields))
 
     def snapshot(self, name: str, at: When | None = None) -> Snapshot:
         """Keep an instant under a name until the snapshot is deleted: the present, unless `at` says another.
@@ -406,7 +406,7 @@ class Volume(LiveDisk):
     def snapshots(self) -> tuple[Snapshot, ...]:
         """Return the snapshots, oldest first."""
         listed = self._ask("snapshot-list")["snapshots"]
-        return tuple(volume_info.of(Snapshot, snapshot) for snapshot in listed)
+        return tuple(_answers.of(Snapshot, snapshot) for snapshot in listed)
 
     def delete_snapshot(self, snapshot: When) -> Time:
         """Give a snapshot up, by its name or its instant; return the instant."""
@@ -418,7 +418,7 @@ class Volume(LiveDisk):
 
     def log(self, most: int = 20) -> Log:
         """Return what happened in the window: at most so many stretches of changes, snapshots and marks, the latest."""
-        return volume_info.log_of(self._ask("log", most=_whole("most", most)))
+        return _answers.log_of(self._ask("log", most=_whole("most", most)))
 
     def info(self) -> VolumeInfo | ArrayInfo:
         """Return the state of the volume, or of the array.
@@ -427,8 +427,8 @@ class Volume(LiveDisk):
         """
         answer = self._ask("info")
         if answer["answer"] == "info":
-            return volume_info.of(VolumeInfo, answer)
-        return volume_info.of(ArrayInfo, answer)
+            return _answers.of(VolumeInfo, answer)
+        return _answers.of(ArrayInfo, answer)
 
     def purge(
         self,
@@ -458,7 +458,7 @@ class Volume(LiveDisk):
         spans = None if offset is None or length is None else [_whole("offset", offset), _whole("length", length)]
         text = None if before is None else _text(before)
         answer = self._ask("purge", range=spans, before=text, erase=erase)
-        return volume_info.purged_of(answer)
+        return _answers.purged_of(answer)
 
     def scrub(self) -> Scrubbed:
         """Read every stored page, those of old versions too, and compare them with their checksums."""
@@ -467,7 +467,7 @@ class Volume(LiveDisk):
             step = self._ask("scrub", **{"from": at})
             read, at = read + step["read"], step["next"]
             # Several values may lie on one page.
-            found |= dict.fromkeys(volume_info.of(Unreadable, one) for one in step["findings"])
+            found |= dict.fromkeys(_answers.of(Unreadable, one) for one in step["findings"])
         return Scrubbed(read, tuple(found))
 
     def clone(self, native: int, machine: int, *, image: StrPath | None = None, overwrite: bool = False) -> Cloned:
@@ -482,7 +482,7 @@ class Volume(LiveDisk):
         """
         path = None if image is None else os.path.abspath(image)  # noqa: PTH100 (resolves no links)
         answer = self._ask("clone", native=native, machine=machine, image=path, overwrite=overwrite)
-        return volume_info.of(Cloned, answer)
+        return _answers.of(Cloned, answer)
 
     def close(self) -> None:
         """End the use of it: take a checkpoint, so that everything is durable, and let others open it.

@@ -3,14 +3,13 @@
 Sizes are in bytes, pages and blocks have 4 KiB, and instants are of `Time` where `--json` has nanoseconds since 1970.
 """
 
+# Made of the structs of Rust by tools/records.py: change those.
+
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
-from flashlore._tree import from_tree
 from flashlore.moment import Time
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -145,11 +144,11 @@ class VolumeInfo:
     failure: str | None
     """Why it is read-only, if it is."""
 
-    failures: Failures | None
-    """What failed since it was opened, if anything did."""
-
     findings: tuple[Unreadable, ...]
     """Stored pages known to be unreadable."""
+
+    failures: Failures | None
+    """What failed since it was opened, if anything did."""
 
     clients: Clients | None
     """Who uses it, if it is served."""
@@ -295,7 +294,7 @@ class ArrayInfo:
     """Bytes of the disk image around which it was made, at the begin of the slow medium."""
 
     mode: str
-    """write-back or write-through."""
+    """`write-back` or `write-through`."""
 
     strict: bool
     """Whether no write of a client reaches the fast medium."""
@@ -320,6 +319,20 @@ class ArrayInfo:
 
 
 @dataclass(frozen=True)
+class Changes:
+    """Changes of pages with less than a second between them."""
+
+    first: Time
+    """The first change."""
+
+    last: Time
+    """The last one."""
+
+    pages: int
+    """How many changes."""
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """An instant that is kept."""
 
@@ -339,20 +352,6 @@ class Mark:
 
     instant: Time
     """The instant."""
-
-
-@dataclass(frozen=True)
-class Changes:
-    """Changes of pages with less than a second between them."""
-
-    first: Time
-    """The first change."""
-
-    last: Time
-    """The last one."""
-
-    pages: int
-    """How many changes."""
 
 
 @dataclass(frozen=True)
@@ -415,6 +414,12 @@ class Recovered:
 class Purged:
     """What a purge did."""
 
+    ended: tuple[Snapshot, ...]
+    """The snapshots that ended, because they lacked something then."""
+
+    oldest: Time
+    """The oldest instant that can be read and rewound to now."""
+
     blocks: int | None
     """Blocks erased from the medium; none unless that was asked for."""
 
@@ -423,12 +428,6 @@ class Purged:
 
     left: int | None
     """Blocks that were left, because something in them that is needed cannot be read: they may hold what was purged."""
-
-    ended: tuple[Snapshot, ...]
-    """The snapshots that ended, because they lacked something then."""
-
-    oldest: Time
-    """The oldest instant that can be read and rewound to now."""
 
 
 @dataclass(frozen=True)
@@ -526,30 +525,3 @@ class ArrayCheck:
 
     errors: tuple[str, ...]
     """Invariants that do not hold, each a sentence."""
-
-
-def of(kind: type[T], answer: dict[str, Any]) -> T:
-    """Make an object of a dataclass here of an answer as JSON, which also says what it is."""
-    return from_tree(kind, answer, more=True)
-
-
-_WHAT: dict[str, type[Changes | Snapshot | Mark | Purge | ClockReading]] = {
-    "changes": Changes,
-    "snapshot": Snapshot,
-    "mark": Mark,
-    "purge": Purge,
-    "clock": ClockReading,
-}
-
-
-def purged_of(answer: dict[str, Any]) -> Purged:
-    """Make an object of the answer to a purge as JSON."""
-    erased = answer["erased"] or {"blocks": None, "copied": None, "left": None}
-    ended = tuple(of(Snapshot, snapshot) for snapshot in answer["ended"])
-    return Purged(erased["blocks"], erased["copied"], erased["left"], ended, Time.from_ns(answer["oldest"]))
-
-
-def log_of(answer: dict[str, Any]) -> Log:
-    """Make a log of an answer as JSON, whose entries say what they are."""
-    entries = tuple(of(_WHAT[entry["what"]], entry) for entry in answer["entries"])
-    return Log(Time.from_ns(answer["oldest"]), Time.from_ns(answer["newest"]), entries)

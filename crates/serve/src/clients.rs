@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use crate::request::ClientCounts;
+
 /// How long clients that are dropped may take to leave.
 const LEAVING: Duration = Duration::from_secs(30);
 
@@ -79,10 +81,12 @@ impl Clients {
         self.lock().mounted.clone()
     }
 
-    /// Clients that may write, and clients that only read.
-    pub fn count(&self) -> (u64, u64) {
+    pub fn count(&self) -> ClientCounts {
         let uses = self.lock();
-        (uses.writers + uses.fixed, uses.readers)
+        ClientCounts {
+            writers: uses.writers + uses.fixed,
+            readers: uses.readers,
+        }
     }
 
     /// Lets no client in that may write, for as long as the answer lives.
@@ -177,12 +181,12 @@ mod tests {
         assert!(Use::begin(&clients, Access::Read).is_some());
         drop(shut_out);
         let writer = Use::begin(&clients, write);
-        assert_eq!(clients.count(), (1, 1));
+        assert_eq!(clients.count(), (1, 1).into());
         let refused = clients.shut_out(false).err();
         assert_eq!(refused, Some(Writers { count: 1, fixed: 0 }));
         assert!(Use::begin(&clients, write).is_some(), "it was taken back");
         drop(writer);
-        assert_eq!(clients.count(), (0, 1));
+        assert_eq!(clients.count(), (0, 1).into());
     }
 
     #[test]

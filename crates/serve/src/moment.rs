@@ -10,6 +10,9 @@ use std::str::FromStr;
 use flashlore_units::Nanos;
 use jiff::Timestamp;
 
+/// An instant as a number. What records of the control socket have of this type are instants in Python too.
+pub type InstantNs = u64;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Moment {
     Now,

@@ -481,8 +481,7 @@ fn whole_pages(disk: &Disk, offset: u64, length: u64) -> Result<Range<Lpn>, Serv
 fn noted(volume: &Volume, snapshots: &[u64]) -> Vec<LogEntry> {
     let notes = volume.notes();
     let snapshots = with_names(volume, snapshots).into_iter();
-    let snapshots =
-        snapshots.map(|Snapshot { name, instant }| LogEntry::Snapshot { name, instant });
+    let snapshots = snapshots.map(LogEntry::Snapshot);
     let marks = notes.marks().iter().map(|mark| LogEntry::Mark {
         name: mark.name.clone(),
         instant: mark.instant,

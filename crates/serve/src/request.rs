@@ -1,15 +1,19 @@
 //! What can be asked of an open volume, and its answers, as data: they cross the control socket as lines of JSON and
 //! are what `--json` prints.
 //!
-//! Instants are nanoseconds since 1970; texts that name instants are those of [`crate::moment`].
+//! Instants are nanoseconds since 1970; texts that name instants are those of [`crate::moment`]. The classes of
+//! `python/flashlore/volume_info.py` are made of the structs and variants here, comments included, by
+//! `tools/records.py`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use flashlore_medium::Access;
+use flashlore_volume::Finding;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ServeError;
+use crate::moment::InstantNs;
 use crate::troubles::Failures;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,21 +165,30 @@ pub enum Answer {
     Array(Box<ArrayInfo>),
     /// How the blocks of a clone are stored.
     Cloned {
+        /// Blocks stored as nothing: they are zeros.
         zeros: u64,
+        /// Blocks stored as deltas.
         deltas: u64,
+        /// Bytes of these.
         delta_bytes: u64,
+        /// Blocks compressed by themselves.
         compressed: u64,
+        /// Bytes of these.
         compressed_bytes: u64,
+        /// Blocks stored whole.
         whole: u64,
     },
     /// How an array works, now.
     Tuned {
         values: Vec<Tuned>,
     },
+    /// What happened.
     Log {
-        /// The oldest instant that can be rewound to.
-        oldest: u64,
-        newest: u64,
+        /// The oldest instant that can be read and rewound to.
+        oldest: InstantNs,
+        /// The last change.
+        newest: InstantNs,
+        /// Oldest first.
         entries: Vec<LogEntry>,
     },
     /// The snapshots, oldest first.
@@ -183,15 +196,17 @@ pub enum Answer {
         snapshots: Vec<Snapshot>,
     },
     Instant {
-        instant: u64,
+        instant: InstantNs,
     },
+    /// A rewind to an instant.
     Recovered {
-        instant: u64,
+        /// The instant that was rewound to.
+        instant: InstantNs,
         /// Pages that hold something else now, or would.
         changed: u64,
-        /// The instant just before, which undoes it.
-        before: u64,
-        /// What was purged and holds nothing now, or would: first byte and number of bytes, in order.
+        /// The instant just before: a rewind to it undoes this one.
+        before: InstantNs,
+        /// What was purged and holds zeros now, or would: first byte and number of bytes.
         #[serde(default)]
         missing: Vec<(u64, u64)>,
     },
@@ -208,13 +223,14 @@ pub enum Answer {
         /// First byte and number of bytes, in order.
         ranges: Vec<(u64, u64)>,
     },
+    /// What a purge did.
     Purged {
         /// The snapshots that ended, because they lacked something then.
         #[serde(default)]
         ended: Vec<Snapshot>,
-        /// The oldest instant that can be rewound to now.
+        /// The oldest instant that can be read and rewound to now.
         #[serde(default)]
-        oldest: u64,
+        oldest: InstantNs,
         /// What was erased; nothing unless asked for.
         erased: Option<Erased>,
     },
@@ -222,12 +238,13 @@ pub enum Answer {
     Bytes {
         base64: String,
     },
+    /// What reading every stored page found.
     Scrubbed {
         /// The place to go on from, if any is left.
         next: Option<u32>,
         /// Stored pages read.
         read: u64,
-        /// What cannot be read.
+        /// Those that cannot be read.
         findings: Vec<Unreadable>,
     },
     Error {
@@ -246,13 +263,14 @@ pub struct Tuned {
     pub about: String,
 }
 
+/// What a purge erased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Erased {
+    /// Blocks erased from the medium; none unless that was asked for.
     pub blocks: u64,
     /// Pages copied out of them.
     pub copied: u64,
-    /// Blocks that hold something that nothing needs, and were left, because something in them that is needed cannot be
-    /// read: they may hold what was purged.
+    /// Blocks that were left, because something in them that is needed cannot be read: they may hold what was purged.
     pub left: u64,
 }
 
@@ -261,22 +279,49 @@ fn yes() -> bool {
     true
 }
 
+/// Who uses what is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u64, u64)", into = "(u64, u64)")]
+pub struct ClientCounts {
+    /// Clients that may write.
+    pub writers: u64,
+    /// Clients that only read.
+    pub readers: u64,
+}
+
+impl From<(u64, u64)> for ClientCounts {
+    fn from((writers, readers): (u64, u64)) -> Self {
+        ClientCounts { writers, readers }
+    }
+}
+
+impl From<ClientCounts> for (u64, u64) {
+    fn from(ClientCounts { writers, readers }: ClientCounts) -> Self {
+        (writers, readers)
+    }
+}
+
+/// The state of a volume.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Info {
+    /// What is done with content.
     pub system: String,
     /// Bytes it shows.
     pub size: u64,
     /// Bytes of pages that hold something.
     pub logical: u64,
-    /// Bytes of flash pages in use for them, encoded values counted with what they take.
+    /// Bytes that they and their old versions take, encoded values counted with their length.
     pub stored: u64,
     /// Bytes that can be stored.
     pub capacity: u64,
+    /// Bytes saved.
     pub saved: Saved,
-    /// Bytes of old versions alone.
+    /// Bytes of what old versions alone need, each value counted as a whole page: what encoding saves on them is in
+    /// `saved`, so that it may be more than `stored`.
     pub kept: u64,
+    /// How far back it goes; nothing if it keeps no history.
     pub history: Option<HistoryInfo>,
-    /// Last event, how far all is durable, epoch, last checkpoint.
+    /// Number of the last event.
     pub sequence: u64,
     /// Everything up to this event is durable.
     pub durable: u64,
@@ -284,28 +329,36 @@ pub struct Info {
     pub waiting: u64,
     /// How often it was opened.
     pub epoch: u32,
-    /// Whether whoever used it before this opening closed it.
+    /// Whether whoever used it before this opening closed it; else it was killed, or is a copy of one in use.
     #[serde(default = "yes")]
     pub closed: bool,
+    /// Number of the last checkpoint.
     pub checkpoint: u64,
+    /// Why it is read-only, if it is.
     pub failure: Option<String>,
+    /// Stored pages known to be unreadable.
     pub findings: Vec<Unreadable>,
+    /// What failed since it was opened, if anything did.
     #[serde(default)]
     pub failures: Option<Failures>,
-    /// Clients that may write, and clients that read an instant, if it is served.
-    pub clients: Option<(u64, u64)>,
+    /// Who uses it, if it is served.
+    pub clients: Option<ClientCounts>,
     /// The time of the volume, and what the clock of the machine shows.
     #[serde(default)]
-    pub clock: (u64, u64),
-    /// What somebody should know, since it was opened.
+    pub clock: (InstantNs, InstantNs),
+    /// What somebody should know, each a sentence.
     #[serde(default)]
     pub warnings: Vec<String>,
 }
 
+/// The state of an array.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArrayInfo {
+    /// What is done with content.
     pub system: String,
+    /// The fast medium.
     pub fast: PathBuf,
+    /// The slow medium.
     pub slow: PathBuf,
     /// Bytes of the disk image around which it was made, at the begin of the slow medium.
     #[serde(default)]
@@ -318,20 +371,24 @@ pub struct ArrayInfo {
     pub strict: bool,
     /// The virtual machines, the first one first.
     pub machines: Vec<MachineInfo>,
-    /// Whether whoever used it before this opening closed it.
+    /// Whether whoever used it before this opening closed it; else it was killed, or is of copies of one in use.
     #[serde(default = "yes")]
     pub closed: bool,
     /// What the element says; nothing if the slow medium alone is open.
     pub element: Option<ElementInfo>,
+    /// Why it is read-only, if it is.
     pub failure: Option<String>,
+    /// What failed since it was opened, if anything did.
     #[serde(default)]
     pub failures: Option<Failures>,
-    /// Clients that may write, and clients that only read, if it is served.
-    pub clients: Option<(u64, u64)>,
+    /// Who uses it, if it is served.
+    pub clients: Option<ClientCounts>,
 }
 
+/// A virtual machine of an array.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineInfo {
+    /// Its number.
     pub number: u8,
     /// Its name as an export and as a file.
     pub name: String,
@@ -341,6 +398,7 @@ pub struct MachineInfo {
     pub logical: u64,
 }
 
+/// What the element of an open array holds and did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ElementInfo {
     /// Virtual blocks that others are deltas from.
@@ -361,10 +419,12 @@ pub struct ElementInfo {
     pub delta_ram_limit: u64,
     /// Bytes of data blocks on the fast medium in use.
     pub fast_used: u64,
+    /// Bytes of all of them.
     pub fast_limit: u64,
     /// Bytes of frozen places in use: data blocks that left the fast medium, or may leave it at once.
     #[serde(default)]
     pub frozen_used: u64,
+    /// Bytes of all of them.
     #[serde(default)]
     pub frozen_limit: u64,
     /// Bytes of blocks that are not at home.
@@ -375,6 +435,7 @@ pub struct ElementInfo {
     pub dirty_target: u64,
     /// Bytes of the log that can be written.
     pub log_free: u64,
+    /// Bytes of the log.
     pub log_limit: u64,
     /// Blocks that are not at home, with ordered write-back.
     pub away: u64,
@@ -384,48 +445,60 @@ pub struct ElementInfo {
     pub waiting: u64,
     /// How often it was opened.
     pub epoch: u32,
+    /// Number of the last checkpoint.
     pub checkpoint: u64,
     /// Bytes of memory that its tables hold.
     pub memory: u64,
-    /// Operations on the fast and the slow medium since it was opened.
+    /// Operations on the fast and the slow medium.
     pub traffic: [TrafficInfo; 2],
     /// What it did since it was opened, by names.
     pub counters: BTreeMap<String, u64>,
 }
 
+/// Operations on a medium since the array was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficInfo {
     /// `fast` or `slow`.
     pub medium: String,
+    /// Reads.
     pub reads: u64,
+    /// Bytes read.
     pub read_bytes: u64,
+    /// Writes.
     pub writes: u64,
+    /// Bytes written.
     pub written_bytes: u64,
+    /// Syncs.
     pub syncs: u64,
 }
 
 /// Bytes saved against storing each page whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Saved {
+    /// By sharing equal pages.
     pub dedup: u64,
+    /// By storing deltas.
     pub delta: u64,
+    /// By compressing.
     pub compression: u64,
 }
 
+/// How far back a volume goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryInfo {
-    /// The oldest instant that can be rewound to.
-    pub oldest: u64,
+    /// The oldest instant that can be read and rewound to.
+    pub oldest: InstantNs,
     /// The last change.
-    pub newest: u64,
+    pub newest: InstantNs,
     /// Changes of pages that are remembered.
     pub entries: u64,
     /// The most of them.
     pub most_entries: u64,
+    /// How many snapshots there are.
     pub snapshots: u64,
     /// The least window that is kept, in nanoseconds.
     pub least_window: u64,
-    /// Whether writes are refused rather than that it becomes shorter.
+    /// Whether writes fail rather than that it becomes shorter.
     pub protected: bool,
     /// Bytes that the oldest instant lacks because they were purged.
     #[serde(default)]
@@ -435,41 +508,47 @@ pub struct HistoryInfo {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
 pub enum LogEntry {
-    /// Pages changed, with less than a second between them.
+    /// Changes of pages with less than a second between them.
     Changes {
-        first: u64,
-        last: u64,
+        /// The first change.
+        first: InstantNs,
+        /// The last one.
+        last: InstantNs,
+        /// How many changes.
         pages: u64,
     },
-    Snapshot {
-        name: Option<String>,
-        instant: u64,
-    },
+    Snapshot(Snapshot),
+    /// An instant that was durable when it was marked; nothing keeps it.
     Mark {
+        /// Its name.
         name: String,
-        instant: u64,
+        /// The instant.
+        instant: InstantNs,
     },
+    /// A purge of old versions.
     Purge {
-        instant: u64,
-        /// First byte and number of bytes; without, everything: the history begins later since then.
+        /// When it was.
+        instant: InstantNs,
+        /// First byte and number of bytes that earlier instants lack since then; none if everything was purged.
         range: Option<(u64, u64)>,
     },
-    /// What the clock of the machine showed, where it did not go with the volume.
+    /// What the clock of the machine showed where it did not go with the time of the volume.
     Clock {
-        instant: u64,
-        /// What the clock of the machine showed.
-        wall: u64,
-        /// How long before that nothing had happened, of which only that clock knows.
+        /// The time of the volume.
+        instant: InstantNs,
+        /// What the clock showed.
+        wall: InstantNs,
+        /// Nanoseconds without a change before, of which only that clock knows: the machine had been started anew.
         unproven: u64,
     },
 }
 
 impl LogEntry {
     /// When it happened, or began to.
-    pub fn instant(&self) -> u64 {
+    pub fn instant(&self) -> InstantNs {
         match self {
             LogEntry::Changes { first, .. } => *first,
-            LogEntry::Snapshot { instant, .. }
+            LogEntry::Snapshot(Snapshot { instant, .. })
             | LogEntry::Mark { instant, .. }
             | LogEntry::Purge { instant, .. }
             | LogEntry::Clock { instant, .. } => *instant,
@@ -477,18 +556,38 @@ impl LogEntry {
     }
 }
 
+/// An instant that is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
+    /// Its name, if it has one.
     pub name: Option<String>,
-    /// The instant it keeps.
-    pub instant: u64,
+    /// The instant.
+    pub instant: InstantNs,
 }
 
+/// A stored page that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
-    /// The unit it lies on.
+    /// The unit it lies on; of an array the block, counted through all machines.
     pub unit: u32,
+    /// What does not hold.
     pub why: String,
-    /// The pages that give an error until they are written again.
+    /// The pages that cannot be read until they are written again.
     pub addresses: Vec<u32>,
+}
+
+impl From<&Finding> for Unreadable {
+    fn from(
+        Finding {
+            unit,
+            why,
+            addresses,
+        }: &Finding,
+    ) -> Self {
+        Unreadable {
+            unit: unit.0,
+            why: why.clone(),
+            addresses: addresses.iter().map(|lpn| lpn.0).collect(),
+        }
+    }
 }

@@ -300,7 +300,7 @@ impl Service {
         })?;
         let findings = self.findings.lock();
         Ok(Answer::Info(Box::new(Info {
-            findings: findings.iter().map(unreadable).collect(),
+            findings: findings.iter().map(Unreadable::from).collect(),
             failures: self.home.troubles().failures(),
             clients: self.clients.is_served().then(|| self.clients.count()),
             ..info
@@ -359,7 +359,7 @@ impl Service {
         Ok(Answer::Scrubbed {
             next,
             read,
-            findings: found.iter().map(unreadable).collect(),
+            findings: found.iter().map(Unreadable::from).collect(),
         })
     }
 }
@@ -497,14 +497,6 @@ impl Served for Service {
             Access::Change => self.disk.close(),
             Access::Look => Ok(()),
         }
-    }
-}
-
-fn unreadable(finding: &Finding) -> Unreadable {
-    Unreadable {
-        unit: finding.unit.0,
-        why: finding.why.clone(),
-        addresses: finding.addresses.iter().map(|lpn| lpn.0).collect(),
     }
 }
 

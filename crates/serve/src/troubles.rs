@@ -14,19 +14,20 @@ use flashlore_volume::disk::{DiskError, ErrorKind};
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
-use crate::moment::Time;
+use crate::moment::{InstantNs, Time};
 
 /// So many are told one by one.
 const TOLD_EACH: u64 = 16;
 
 type Teller = Box<dyn Fn(&str) + Send + Sync>;
 
-/// What failed since it was opened.
+/// What failed beneath a volume or an array since it was opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failures {
+    /// How much.
     pub count: u64,
-    /// When something failed last, in nanoseconds since 1970.
-    pub at: u64,
+    /// When something failed last.
+    pub at: InstantNs,
     /// What it was, as a sentence.
     pub last: String,
 }

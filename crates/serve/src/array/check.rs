@@ -1,6 +1,7 @@
 //! Whether an array holds that nobody has open. Nothing is written: what an opening would write stays in memory.
 
 use flashlore_medium::{Access, Mode};
+use serde::Serialize;
 
 use super::machines::Machines;
 use super::parts::{element_and_last_use, media};
@@ -20,11 +21,14 @@ pub struct ArrayReport {
     pub findings: Vec<ArrayFinding>,
 }
 
-/// A block that does not hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A block of an array that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ArrayFinding {
+    /// The number of its machine.
     pub machine: u8,
+    /// The block.
     pub block: u32,
+    /// What is wrong.
     pub why: String,
 }
 

@@ -27,6 +27,7 @@ use flashlore_volume::disk::filters::Count;
 use flashlore_volume::disk::filters::count::RequestCounts;
 
 use crate::error::ServeError;
+use crate::request::ClientCounts;
 use crate::served::Served;
 use http::{Answer, Endpoint};
 use text::{MetricKind, Page};
@@ -141,7 +142,7 @@ impl Metrics {
         for kind in &kinds {
             times(page, kind);
         }
-        let (writers, readers) = self.service.clients().count();
+        let ClientCounts { writers, readers } = self.service.clients().count();
         page.family(
             "flashlore_clients",
             MetricKind::Gauge,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use flashlore_serve::clock::told;
 use flashlore_serve::moment::Time;
-use flashlore_serve::request::{Erased, LogEntry};
+use flashlore_serve::request::{Erased, LogEntry, Snapshot};
 use flashlore_serve::{Answer, Request};
 
 use super::{json, request, unexpected};
@@ -41,7 +41,7 @@ pub fn log(args: &LogArgs) -> Result<(), CliError> {
                     _ => format!("{pages}, the last at {}", Time(*last)),
                 }
             }
-            LogEntry::Snapshot { name, .. } => match name {
+            LogEntry::Snapshot(Snapshot { name, .. }) => match name {
                 Some(name) => format!("snapshot {name}"),
                 None => "snapshot without a name".to_owned(),
             },

@@ -1,4 +1,6 @@
 //! `check`, `scrub`, `dump`: whether a volume holds, and what lies on it.
+//!
+//! What `check --json` prints are classes of `python/flashlore/volume_info.py`, which `tools/records.py` makes.
 
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
@@ -10,6 +12,7 @@ use flashlore_serve::served::{recovery_told, unclosed_volume_told};
 use flashlore_serve::{Answer, Request};
 use flashlore_volume::dump::DumpError;
 use flashlore_volume::{CheckReport, DumpParts, Finding, Lpn, Ppn, load};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Named, failed, home, medium, mode, named, reach, tell_of, unexpected};
@@ -63,6 +66,42 @@ fn rebuild_superblocks(args: &VolumeArgs) -> Result<(), CliError> {
     Ok(())
 }
 
+/// What a check of a volume that nobody has open found.
+#[derive(Serialize)]
+pub struct VolumeCheck {
+    /// Whether everything holds.
+    pub clean: bool,
+    /// Whether whoever used it last closed it; else it was killed, or is a copy of one in use.
+    pub closed: bool,
+    /// Pages that hold something.
+    pub mapped: u64,
+    /// Values stored for them and for old versions.
+    pub stored: u64,
+    /// Copies of the superblock that hold, of two.
+    pub superblocks: u32,
+    /// What an opening would replay.
+    pub events_to_replay: u64,
+    /// Stored pages that cannot be read.
+    pub findings: Vec<Unreadable>,
+    /// Things that must not be, each a sentence.
+    pub errors: Vec<String>,
+}
+
+/// What a check of an array that nobody has open found.
+#[derive(Serialize)]
+pub struct ArrayCheck {
+    /// Whether everything holds.
+    pub clean: bool,
+    /// Whether whoever used it last closed it; else it was killed, or its media are copies of one in use.
+    pub closed: bool,
+    /// Blocks that hold something.
+    pub mapped: u64,
+    /// Blocks that cannot be read, or are not what they were recorded as.
+    pub findings: Vec<ArrayFinding>,
+    /// Invariants that do not hold, each a sentence.
+    pub errors: Vec<String>,
+}
+
 pub enum Checked {
     Volume(CheckReport),
     Array(ArrayReport),
@@ -108,26 +147,23 @@ impl Checked {
 
     pub fn json(&self) -> Value {
         match self {
-            Checked::Volume(report) => json!({
-                "clean": report.is_clean(),
-                "closed": report.recovery.closed,
-                "mapped": report.mapped,
-                "stored": report.stored,
-                "superblocks": report.superblocks,
-                "events_to_replay": report.recovery.events,
-                "findings": findings_json(&report.findings),
-                "errors": report.errors,
+            Checked::Volume(report) => json!(VolumeCheck {
+                clean: report.is_clean(),
+                closed: report.recovery.closed,
+                mapped: report.mapped,
+                stored: report.stored,
+                superblocks: report.superblocks,
+                events_to_replay: report.recovery.events,
+                findings: report.findings.iter().map(Unreadable::from).collect(),
+                errors: report.errors.clone(),
             }),
-            Checked::Array(report) => {
-                let one = |f: &ArrayFinding| json!({"machine": f.machine, "block": f.block, "why": f.why});
-                json!({
-                    "clean": report.is_clean(),
-                    "closed": report.last_use.is_closed(),
-                    "mapped": report.kept,
-                    "findings": report.findings.iter().map(one).collect::<Vec<_>>(),
-                    "errors": Vec::from_iter(&report.error),
-                })
-            }
+            Checked::Array(report) => json!(ArrayCheck {
+                clean: report.is_clean(),
+                closed: report.last_use.is_closed(),
+                mapped: report.kept,
+                findings: report.findings.clone(),
+                errors: report.error.iter().cloned().collect(),
+            }),
         }
     }
 
@@ -176,17 +212,6 @@ fn volume_text(report: &CheckReport) -> String {
         let _ = writeln!(text, "{finding}");
     }
     text
-}
-
-fn findings_json(findings: &[Finding]) -> Value {
-    let one = |f: &Finding| {
-        json!({
-            "unit": f.unit.0,
-            "why": f.why,
-            "addresses": f.addresses.iter().map(|lpn| lpn.0).collect::<Vec<u32>>(),
-        })
-    };
-    findings.iter().map(one).collect()
 }
 
 pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use flashlore_serve::clock::told;
 use flashlore_serve::moment::Time;
-use flashlore_serve::request::{ArrayInfo, ElementInfo, Info};
+use flashlore_serve::request::{ArrayInfo, ClientCounts, ElementInfo, Info};
 use flashlore_serve::troubles::Failures;
 use flashlore_serve::{Answer, Request};
 use flashlore_sim::config::Nanos;
@@ -85,8 +85,8 @@ fn last_use_line(was_closed: bool, line: &mut dyn FnMut(&str, String)) {
     }
 }
 
-fn clients_line(clients: Option<(u64, u64)>, line: &mut dyn FnMut(&str, String)) {
-    if let Some((writers, readers)) = clients {
+fn clients_line(clients: Option<ClientCounts>, line: &mut dyn FnMut(&str, String)) {
+    if let Some(ClientCounts { writers, readers }) = clients {
         line(
             "clients",
             format!("{writers} that may write, {readers} that only read"),
