@@ -4,33 +4,42 @@
 //! | folder | policy |
 //! |---|---|
 //! | [`dedup`] | one page for each distinct value (CA-SSD) |
-//! | [`delta`] | values in fewer bytes than a page: deltas (DeltaFTL), and compressed by themselves |
+//! | [`delta`] | updates as deltas from what they replace (DeltaFTL), or from what resembles them |
+//! | [`compress`] | values compressed by themselves |
+//! | [`encoding`] | what those two share: the forms of a write and their costs, whether encoding pays |
 //! | [`history`] | old versions, and the way back to them (BVSSD) |
 //! | [`out_of_line`] | pages that are hashed in idle time (CAFTL) |
 //! | [`prefetch`] | index entries restored from flash |
 //! | [`decision`] | the answer to a write |
 //!
-//! The list of them stands once, at the end of this file. One more is its folder and a line there.
+//! The list of them stands once, at `policies!` in this file. One more is its folder and a line there.
 
+pub mod compress;
 pub mod decision;
 pub mod dedup;
 pub mod delta;
+pub mod encoding;
 pub mod history;
 pub mod out_of_line;
 pub mod prefetch;
 #[cfg(test)]
 mod witness;
 
-use flashlore_content::{Content, Dedup};
+use std::marker::PhantomData;
+
+use flashlore_content::{Content, Dedup, Sketch};
 use flashlore_flash::{Lpn, ObjectId, Owned, Owner, Ppn};
 
+use self::compress::Compress;
 use self::delta::Delta;
+use self::encoding::Encoded;
+use self::encoding::forms::Form;
 use self::history::Versions;
 use self::out_of_line::Scan;
 use self::prefetch::Prefetch;
-#[cfg(test)]
-use self::witness::Witness;
 use crate::mapping::objects::Objects;
+use crate::mapping::packing::Packing;
+use crate::mapping::packs::Slot;
 
 /// Why a write is not hashed when it comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +61,10 @@ pub(crate) struct Served {
     pub object: ObjectId,
     /// How it was found or stored.
     pub how: How,
+    /// The form that it was stored in, and its bytes, if that is not a page.
+    pub encoded: Option<(Form, u16)>,
+    /// What its page resembles others by, if it was sketched.
+    pub sketch: Option<Sketch>,
 }
 
 /// How a write found its object.
@@ -68,8 +81,86 @@ pub(crate) enum How {
     },
 }
 
+/// What a policy looks at to answer: it can change nothing of it. There is one where values may be encoded.
+pub(crate) struct View<'a, C, V> {
+    /// The map and the objects.
+    pub objects: &'a Objects<C>,
+    /// What is packed.
+    pub packing: &'a Packing<V>,
+    /// Whether what a page holds becomes an old version when it is written.
+    pub records: bool,
+}
+
+impl<C: Content, V> View<'_, C, V> {
+    /// Whether a packed value alone keeps its base.
+    pub fn is_alone(&self, slot: &Slot) -> bool {
+        let base = self.objects.packed(slot.object).map(|(_, base)| base);
+        let base = base.filter(|base| base.is_some());
+        base.is_some_and(|b| self.objects.sole_dependent(b) == Some(slot.object))
+    }
+}
+
 /// What a policy is asked. Every question has the answer of a policy that does not care.
-pub(crate) trait Policy<C: Content> {
+///
+/// The questions of a write, in their order: [`on_write_begun`](Policy::on_write_begun) and
+/// [`may_encode`](Policy::may_encode) when it is planned, [`needs_sketch`](Policy::needs_sketch) and
+/// [`base_to_read`](Policy::base_to_read) for what has to be fetched, [`form`](Policy::form) when it is committed, and
+/// [`on_write`](Policy::on_write) once it is decided and stored.
+pub(crate) trait Policy<C: Content, V: Clone> {
+    /// A write of a page comes soon: asks for what that will touch.
+    #[inline(always)]
+    fn prefetch(&self, _lpn: Lpn) {}
+
+    /// On write: one begins.
+    #[inline(always)]
+    fn on_write_begun(&mut self, _lpn: Lpn) {}
+
+    /// On write: whether the policy may store it in fewer bytes than a page.
+    #[inline(always)]
+    fn may_encode(&self, _view: &View<'_, C, V>, _lpn: Lpn) -> bool {
+        false
+    }
+
+    /// The form that the policy would offer for a write that began now, without looking for a base.
+    fn next_form(&self, _view: &View<'_, C, V>, _lpn: Lpn) -> Option<Form> {
+        None
+    }
+
+    /// On write: the object that it would be a delta from, if that need not be looked for.
+    #[inline(always)]
+    fn base_of(&self, _view: &View<'_, C, V>, _lpn: Lpn) -> Option<ObjectId> {
+        None
+    }
+
+    /// On write: whether a base has to be looked for, which takes a sketch.
+    fn needs_sketch(&self, _view: &View<'_, C, V>, _lpn: Lpn) -> bool {
+        false
+    }
+
+    /// On write: the object that has to be read before it is committed; `read` is the one that was, if it still is
+    /// what it was.
+    fn base_to_read(
+        &mut self,
+        _view: &View<'_, C, V>,
+        _lpn: Lpn,
+        _sketch: Option<&Sketch>,
+        _read: Option<ObjectId>,
+    ) -> Option<ObjectId> {
+        None
+    }
+
+    /// On write: a form in which it may be stored, to be encoded and compared with the others. Of two that cost the
+    /// same the one of the policy first in the list is taken.
+    #[inline(always)]
+    fn form(
+        &mut self,
+        _view: &View<'_, C, V>,
+        _lpn: Lpn,
+        _sketch: Option<&Sketch>,
+    ) -> Option<Form> {
+        None
+    }
+
     /// On write: it has been decided, and the map is about to change.
     #[inline(always)]
     fn on_write(&mut self, _objects: &mut Objects<C>, _served: &Served) {}
@@ -78,13 +169,44 @@ pub(crate) trait Policy<C: Content> {
     #[inline(always)]
     fn on_read(&mut self, _lpn: Lpn) {}
 
+    /// On read: whether a page that was read is to be materialized, if it is a delta.
+    fn wants_whole(&self, _lpn: Lpn) -> bool {
+        false
+    }
+
+    /// On relocate: whether a delta that collection meets, or its base, is to be materialized rather than moved.
+    fn is_to_merge(&self, _view: &View<'_, C, V>, _slot: &Slot) -> bool {
+        false
+    }
+
     /// On relocate: collection has moved what an owner holds.
     #[inline(always)]
     fn on_relocate(&mut self, _objects: &Objects<C>, _owned: Owned, _to: Ppn) {}
 
+    /// Where packed pages become many: whether nearly empty ones are packed anew, rather than that the values of the
+    /// oldest are materialized.
+    fn packs_densely(&self) -> bool {
+        false
+    }
+
+    /// The periodic scan begins: notes what is to be materialized in idle time. Whether a later one would note
+    /// anything else.
+    fn begin_cold_scan(&mut self, _view: &View<'_, C, V>) -> bool {
+        false
+    }
+
+    /// What the scan noted next, and is a delta still.
+    fn next_cold(&mut self, _objects: &Objects<C>) -> Option<(ObjectId, Lpn)> {
+        None
+    }
+
     /// On trim: the host has forgotten a page.
     #[inline(always)]
     fn on_trim(&mut self, _lpn: Lpn) {}
+
+    /// The map cache has dropped the entry of a page.
+    #[inline(always)]
+    fn on_entry_dropped(&mut self, _lpn: Lpn) {}
 
     /// Nothing refers to an object any more: it is about to be forgotten.
     #[inline(always)]
@@ -123,161 +245,230 @@ pub(crate) trait Policy<C: Content> {
     fn restart_counters(&mut self) {}
 }
 
-/// A policy that a device may have.
-impl<C: Content, P: Policy<C>> Policy<C> for Option<P> {
-    #[inline(always)]
-    fn on_write(&mut self, objects: &mut Objects<C>, served: &Served) {
-        if let Some(policy) = self {
-            policy.on_write(objects, served);
-        }
-    }
-
-    #[inline(always)]
-    fn on_read(&mut self, lpn: Lpn) {
-        if let Some(policy) = self {
-            policy.on_read(lpn);
-        }
-    }
-
-    #[inline(always)]
-    fn on_relocate(&mut self, objects: &Objects<C>, owned: Owned, to: Ppn) {
-        if let Some(policy) = self {
-            policy.on_relocate(objects, owned, to);
-        }
-    }
-
-    #[inline(always)]
-    fn on_trim(&mut self, lpn: Lpn) {
-        if let Some(policy) = self {
-            policy.on_trim(lpn);
-        }
-    }
-
-    #[inline(always)]
-    fn on_death(&mut self, objects: &mut Objects<C>, object: ObjectId) {
-        if let Some(policy) = self {
-            policy.on_death(objects, object);
-        }
-    }
-
-    fn on_checkpoint(&mut self) {
-        self.iter_mut().for_each(P::on_checkpoint);
-    }
-
-    fn on_stored(&mut self) {
-        self.iter_mut().for_each(P::on_stored);
-    }
-
-    fn location(&self, owned: Owned) -> Option<Ppn> {
-        self.as_ref()?.location(owned)
-    }
-
-    fn owners(&self) -> Vec<Owner> {
-        self.iter().flat_map(P::owners).collect()
-    }
-
-    fn check(&self, objects: &Objects<C>, alive: &[ObjectId]) -> Result<(), String> {
-        self.iter()
-            .try_for_each(|policy| policy.check(objects, alive))
-    }
-
-    fn heap_bytes(&self) -> usize {
-        self.iter().map(P::heap_bytes).sum()
-    }
-
-    fn restart_counters(&mut self) {
-        self.iter_mut().for_each(P::restart_counters);
-    }
-}
-
-/// Makes the set of policies of a list: each question is put to all, in this order.
+/// Makes the set of policies of a list, and `each!` and `each_mut!`, which put a question to all that a device has, in
+/// the order of the list.
 macro_rules! policies {
-    ($always:ident: $kind:ty; $($(#[$where:meta])* $name:ident: $policy:ty,)*) => {
+    ($d:tt $always:ident: $kind:ty; $($(#[$where:meta])* $name:ident: $policy:ty,)*) => {
         /// The policies of a device. `V` is an encoded value in RAM.
         pub(crate) struct PolicySet<C, V> {
             pub $always: $kind,
             $($(#[$where])* pub $name: Option<$policy>,)*
+            /// What the policies know of a value, and an encoded one.
+            values: PhantomData<fn(V) -> C>,
         }
 
-        impl<C: Content, V: Clone> PolicySet<C, V> {
+        impl<C, V> PolicySet<C, V> {
             /// The first one and nothing else.
             pub fn new($always: $kind) -> Self {
-                PolicySet { $always, $($(#[$where])* $name: None,)* }
+                PolicySet { $always, $($(#[$where])* $name: None,)* values: PhantomData }
             }
         }
 
-        impl<C: Content, V: Clone> Policy<C> for PolicySet<C, V> {
-            #[inline(always)]
-            fn on_write(&mut self, objects: &mut Objects<C>, served: &Served) {
-                self.$always.on_write(objects, served);
-                $($(#[$where])* self.$name.on_write(objects, served);)*
-            }
-            #[inline(always)]
-            fn on_read(&mut self, lpn: Lpn) {
-                Policy::<C>::on_read(&mut self.$always, lpn);
-                $($(#[$where])* Policy::<C>::on_read(&mut self.$name, lpn);)*
-            }
-            #[inline(always)]
-            fn on_relocate(&mut self, objects: &Objects<C>, owned: Owned, to: Ppn) {
-                self.$always.on_relocate(objects, owned, to);
-                $($(#[$where])* self.$name.on_relocate(objects, owned, to);)*
-            }
-            #[inline(always)]
-            fn on_trim(&mut self, lpn: Lpn) {
-                Policy::<C>::on_trim(&mut self.$always, lpn);
-                $($(#[$where])* Policy::<C>::on_trim(&mut self.$name, lpn);)*
-            }
-            #[inline(always)]
-            fn on_death(&mut self, objects: &mut Objects<C>, object: ObjectId) {
-                self.$always.on_death(objects, object);
-                $($(#[$where])* self.$name.on_death(objects, object);)*
-            }
-            fn on_checkpoint(&mut self) {
-                Policy::<C>::on_checkpoint(&mut self.$always);
-                $($(#[$where])* Policy::<C>::on_checkpoint(&mut self.$name);)*
-            }
-            fn on_stored(&mut self) {
-                Policy::<C>::on_stored(&mut self.$always);
-                $($(#[$where])* Policy::<C>::on_stored(&mut self.$name);)*
-            }
-            fn location(&self, owned: Owned) -> Option<Ppn> {
-                [
-                    Policy::<C>::location(&self.$always, owned),
-                    $($(#[$where])* Policy::<C>::location(&self.$name, owned),)*
-                ].into_iter().flatten().next()
-            }
-            fn owners(&self) -> Vec<Owner> {
-                [
-                    Policy::<C>::owners(&self.$always),
-                    $($(#[$where])* Policy::<C>::owners(&self.$name),)*
-                ].concat()
-            }
-            fn check(&self, objects: &Objects<C>, alive: &[ObjectId]) -> Result<(), String> {
-                self.$always.check(objects, alive)?;
-                $($(#[$where])* self.$name.check(objects, alive)?;)*
-                Ok(())
-            }
-            fn heap_bytes(&self) -> usize {
-                [
-                    Policy::<C>::heap_bytes(&self.$always),
-                    $($(#[$where])* Policy::<C>::heap_bytes(&self.$name),)*
-                ].iter().sum()
-            }
-            fn restart_counters(&mut self) {
-                Policy::<C>::restart_counters(&mut self.$always);
-                $($(#[$where])* Policy::<C>::restart_counters(&mut self.$name);)*
-            }
+        /// How many there are in the list.
+        const POLICIES: usize = [
+            stringify!($always),
+            $($(#[$where])* stringify!($name),)*
+        ].len();
+
+        macro_rules! each {
+            ($d set:expr, $d policy:ident => $d ask:expr) => {{
+                { let $d policy = &$d set.$always; $d ask; }
+                $($(#[$where])* if let Some($d policy) = &$d set.$name { $d ask; })*
+            }};
+        }
+        macro_rules! each_mut {
+            ($d set:expr, $d policy:ident => $d ask:expr) => {{
+                { let $d policy = &mut $d set.$always; $d ask; }
+                $($(#[$where])* if let Some($d policy) = &mut $d set.$name { $d ask; })*
+            }};
         }
     };
 }
 
 // The list.
-policies! {
+policies! { $
     dedup: Dedup;
-    delta: Delta<V>,
+    delta: Delta,
+    compress: Compress,
+    encoded: Encoded,
     versions: Versions,
     scan: Scan<C>,
     prefetch: Prefetch,
     #[cfg(test)]
-    witness: Witness<C>,
+    witness: witness::Witness<C>,
+}
+
+impl<C: Content, V: Clone> PolicySet<C, V> {
+    /// The forms that are offered for a write.
+    #[inline(always)]
+    pub fn forms(
+        &mut self,
+        view: &View<'_, C, V>,
+        lpn: Lpn,
+        sketch: Option<&Sketch>,
+    ) -> [Option<Form>; POLICIES] {
+        let mut forms = [None; POLICIES];
+        let mut places = forms.iter_mut();
+        each_mut!(self, policy => {
+            let form = Policy::<C, V>::form(policy, view, lpn, sketch);
+            places.next().map(|place| *place = form)
+        });
+        forms
+    }
+
+    /// The forms that would be offered for a write that began now, without looking for a base.
+    pub fn next_forms(&self, view: &View<'_, C, V>, lpn: Lpn) -> [Option<Form>; POLICIES] {
+        let mut forms = [None; POLICIES];
+        let mut places = forms.iter_mut();
+        each!(self, policy => {
+            let form = Policy::<C, V>::next_form(policy, view, lpn);
+            places.next().map(|place| *place = form)
+        });
+        forms
+    }
+}
+
+/// All of them together: what one says, or the first one that knows, or what all say.
+impl<C: Content, V: Clone> Policy<C, V> for PolicySet<C, V> {
+    #[inline(always)]
+    fn prefetch(&self, lpn: Lpn) {
+        each!(self, policy => Policy::<C, V>::prefetch(policy, lpn));
+    }
+
+    #[inline(always)]
+    fn on_write_begun(&mut self, lpn: Lpn) {
+        each_mut!(self, policy => Policy::<C, V>::on_write_begun(policy, lpn));
+    }
+
+    #[inline(always)]
+    fn may_encode(&self, view: &View<'_, C, V>, lpn: Lpn) -> bool {
+        let mut any = false;
+        each!(self, policy => any = any || policy.may_encode(view, lpn));
+        any
+    }
+
+    #[inline(always)]
+    fn base_of(&self, view: &View<'_, C, V>, lpn: Lpn) -> Option<ObjectId> {
+        let mut base = None;
+        each!(self, policy => base = base.or_else(|| policy.base_of(view, lpn)));
+        base
+    }
+
+    fn needs_sketch(&self, view: &View<'_, C, V>, lpn: Lpn) -> bool {
+        let mut any = false;
+        each!(self, policy => any = any || policy.needs_sketch(view, lpn));
+        any
+    }
+
+    fn base_to_read(
+        &mut self,
+        view: &View<'_, C, V>,
+        lpn: Lpn,
+        sketch: Option<&Sketch>,
+        read: Option<ObjectId>,
+    ) -> Option<ObjectId> {
+        let mut base = None;
+        each_mut!(self, policy => {
+            base = base.or_else(|| policy.base_to_read(view, lpn, sketch, read))
+        });
+        base
+    }
+
+    #[inline(always)]
+    fn on_write(&mut self, objects: &mut Objects<C>, served: &Served) {
+        each_mut!(self, policy => Policy::<C, V>::on_write(policy, objects, served));
+    }
+
+    #[inline(always)]
+    fn on_read(&mut self, lpn: Lpn) {
+        each_mut!(self, policy => Policy::<C, V>::on_read(policy, lpn));
+    }
+
+    fn wants_whole(&self, lpn: Lpn) -> bool {
+        let mut any = false;
+        each!(self, policy => any = any || Policy::<C, V>::wants_whole(policy, lpn));
+        any
+    }
+
+    fn is_to_merge(&self, view: &View<'_, C, V>, slot: &Slot) -> bool {
+        let mut any = false;
+        each!(self, policy => any = any || policy.is_to_merge(view, slot));
+        any
+    }
+
+    #[inline(always)]
+    fn on_relocate(&mut self, objects: &Objects<C>, owned: Owned, to: Ppn) {
+        each_mut!(self, policy => Policy::<C, V>::on_relocate(policy, objects, owned, to));
+    }
+
+    fn packs_densely(&self) -> bool {
+        let mut any = false;
+        each!(self, policy => any = any || Policy::<C, V>::packs_densely(policy));
+        any
+    }
+
+    fn begin_cold_scan(&mut self, view: &View<'_, C, V>) -> bool {
+        let mut any = false;
+        each_mut!(self, policy => any |= policy.begin_cold_scan(view));
+        any
+    }
+
+    fn next_cold(&mut self, objects: &Objects<C>) -> Option<(ObjectId, Lpn)> {
+        let mut cold = None;
+        each_mut!(self, policy => {
+            cold = cold.or_else(|| Policy::<C, V>::next_cold(policy, objects))
+        });
+        cold
+    }
+
+    #[inline(always)]
+    fn on_trim(&mut self, lpn: Lpn) {
+        each_mut!(self, policy => Policy::<C, V>::on_trim(policy, lpn));
+    }
+
+    fn on_entry_dropped(&mut self, lpn: Lpn) {
+        each_mut!(self, policy => Policy::<C, V>::on_entry_dropped(policy, lpn));
+    }
+
+    #[inline(always)]
+    fn on_death(&mut self, objects: &mut Objects<C>, object: ObjectId) {
+        each_mut!(self, policy => Policy::<C, V>::on_death(policy, objects, object));
+    }
+
+    fn on_checkpoint(&mut self) {
+        each_mut!(self, policy => Policy::<C, V>::on_checkpoint(policy));
+    }
+
+    fn on_stored(&mut self) {
+        each_mut!(self, policy => Policy::<C, V>::on_stored(policy));
+    }
+
+    fn location(&self, owned: Owned) -> Option<Ppn> {
+        let mut found = None;
+        each!(self, policy => {
+            found = found.or_else(|| Policy::<C, V>::location(policy, owned))
+        });
+        found
+    }
+
+    fn owners(&self) -> Vec<Owner> {
+        let mut owners = Vec::new();
+        each!(self, policy => owners.extend(Policy::<C, V>::owners(policy)));
+        owners
+    }
+
+    fn check(&self, objects: &Objects<C>, alive: &[ObjectId]) -> Result<(), String> {
+        each!(self, policy => Policy::<C, V>::check(policy, objects, alive)?);
+        Ok(())
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let mut bytes = 0;
+        each!(self, policy => bytes += Policy::<C, V>::heap_bytes(policy));
+        bytes
+    }
+
+    fn restart_counters(&mut self) {
+        each_mut!(self, policy => Policy::<C, V>::restart_counters(policy));
+    }
 }

@@ -13,7 +13,8 @@ use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Ppn, Tag, When};
 use flashlore_ftl::buffer::WriteQueue;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::policies::delta::{DeltaOptions, NEVER};
+use flashlore_ftl::policies::delta::NEVER;
+use flashlore_ftl::policies::encoding::EncodingOptions;
 use flashlore_ftl::policies::history::VersionsOptions;
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies, Unhashed, VictimChoice};
 
@@ -22,7 +23,7 @@ type Device = ContentFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Leng
 const PAGES: u32 = 40;
 
 /// Any second write of a page is a delta, of 1000 bytes; nothing is read-hot.
-const DELTA: DeltaOptions = DeltaOptions {
+const DELTA: EncodingOptions = EncodingOptions {
     hot_writes: 1,
     hot_reads: NEVER,
     ..DELTAS
@@ -35,7 +36,7 @@ struct Policy {
     index: u32,
     /// Bits of a fingerprint; with fewer than 64 duplicates are compared.
     bits: u32,
-    delta: Option<DeltaOptions>,
+    delta: Option<EncodingOptions>,
     /// Whether old versions are kept, and how.
     versions: Option<VersionsOptions>,
 }
@@ -81,7 +82,7 @@ impl Small {
         };
         let policies = Policies {
             dedup,
-            delta: policy.delta,
+            encoding: policy.delta,
             versions: policy.versions,
             encoder,
         };
@@ -315,7 +316,7 @@ fn a_return_finds_a_delta_of_which_the_base_was_merged() {
     for window_passes in [false, true] {
         let mut device = Small::new(Policy {
             index: 0,
-            delta: Some(DeltaOptions {
+            delta: Some(EncodingOptions {
                 hot_reads: 1,
                 ..DELTA
             }),
@@ -348,7 +349,7 @@ fn a_return_finds_a_delta_of_which_the_base_was_merged() {
 fn collection_merges_a_delta_that_an_old_version_needs() {
     let mut device = Small::new(Policy {
         index: 2,
-        delta: Some(DeltaOptions {
+        delta: Some(EncodingOptions {
             hot_reads: 1,
             ..DELTA
         }),
@@ -593,7 +594,7 @@ fn the_value_with_the_fingerprint_of_a_write_may_end_while_room_is_made_for_it()
 #[test]
 fn a_merge_does_not_share_another_value_with_the_same_fingerprint() {
     const BITS: u32 = 8;
-    let hot = DeltaOptions {
+    let hot = EncodingOptions {
         hot_reads: 1,
         ..DELTA
     };

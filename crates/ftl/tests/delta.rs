@@ -13,9 +13,9 @@ use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Lpn, Tag, When};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::policies::delta::DeltaOptions;
 use flashlore_ftl::policies::delta::heat::HeatOptions;
-use flashlore_ftl::policies::delta::viability::ViabilityOptions;
+use flashlore_ftl::policies::encoding::EncodingOptions;
+use flashlore_ftl::policies::encoding::viability::ViabilityOptions;
 use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Policies, Unhashed};
 use proptest::prelude::*;
 
@@ -46,7 +46,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 200..1200)
 }
 
-fn delta_options() -> impl Strategy<Value = DeltaOptions> {
+fn delta_options() -> impl Strategy<Value = EncodingOptions> {
     let entries = prop_oneof![Just(None), (1u32..40).prop_map(Some)];
     (
         any::<bool>(),
@@ -61,7 +61,7 @@ fn delta_options() -> impl Strategy<Value = DeltaOptions> {
     )
         .prop_map(
             |(deltas, compress, writes, reads, most_bytes, viable, heat, lambda, pinned)| {
-                DeltaOptions {
+                EncodingOptions {
                     deltas,
                     compress,
                     hot_writes: writes,
@@ -106,12 +106,12 @@ fn device(
     geometry: &Geometry,
     options: FtlOptions,
     deduplicates: bool,
-    delta: DeltaOptions,
+    delta: EncodingOptions,
     encoder: Lengths,
 ) -> Device {
     let policies = Policies {
         dedup: dedup(deduplicates),
-        delta: Some(delta),
+        encoding: Some(delta),
         versions: None,
         encoder,
     };

@@ -18,9 +18,10 @@ use flashlore_flash::{Cause, Flash, Geometry, Lpn, Owner, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::policies::delta::NEVER;
 use flashlore_ftl::policies::delta::heat::HeatOptions;
-use flashlore_ftl::policies::delta::viability::ViabilityOptions;
-use flashlore_ftl::policies::delta::{DeltaOptions, NEVER};
+use flashlore_ftl::policies::encoding::EncodingOptions;
+use flashlore_ftl::policies::encoding::viability::ViabilityOptions;
 use flashlore_ftl::{ContentFtl, FtlOptions, PlainFtl, Policies};
 use flashlore_oracle::delta_ftl::{Baseline, DeltaEvent, DeltaFtl, Rules, Why};
 use proptest::prelude::*;
@@ -69,7 +70,7 @@ fn medium(geometry: &Geometry) -> Medium {
 fn device(
     geometry: &Geometry,
     options: FtlOptions,
-    delta: DeltaOptions,
+    delta: EncodingOptions,
     encoder: Lengths,
 ) -> Device {
     let dedup = DedupOptions {
@@ -81,14 +82,14 @@ fn device(
     };
     let policies = Policies {
         dedup,
-        delta: Some(delta),
+        encoding: Some(delta),
         versions: None,
         encoder,
     };
     ContentFtl::with_policies(medium(geometry), options, policies, NoCensus, Resident).unwrap()
 }
 
-fn delta_options() -> impl Strategy<Value = DeltaOptions> {
+fn delta_options() -> impl Strategy<Value = EncodingOptions> {
     let viable = prop_oneof![
         Just((4096u16, 10u32, 1u32)),
         (200u16..4096, 1u32..40, 1u32..8)
@@ -102,7 +103,7 @@ fn delta_options() -> impl Strategy<Value = DeltaOptions> {
     )
         .prop_map(
             |(hot_writes, hot_reads, most_bytes, (viable, window, probe), most_pinned)| {
-                DeltaOptions {
+                EncodingOptions {
                     deltas: true,
                     compress: false,
                     hot_writes,
@@ -134,7 +135,7 @@ fn lengths() -> impl Strategy<Value = Lengths> {
 }
 
 /// The same settings in the words of the model.
-fn rules_of(options: &DeltaOptions) -> Rules {
+fn rules_of(options: &EncodingOptions) -> Rules {
     let count = |hot: u8| (hot != NEVER).then_some(u64::from(hot));
     Rules {
         hot_writes: count(options.hot_writes),
@@ -236,7 +237,7 @@ struct Sums {
 
 /// Runs a history on both and compares every step; answers how often what happened.
 fn like_the_model(
-    delta: DeltaOptions,
+    delta: EncodingOptions,
     encoder: Lengths,
     steps: &[Step],
 ) -> Result<Sums, TestCaseError> {
@@ -331,7 +332,7 @@ fn like_the_model(
     core.ftl.check().map_err(TestCaseError::fail)?;
     model.check();
     let (counters, totals) = (core.ftl.core().counters(), model.totals());
-    let encoded = core.ftl.delta_counters().unwrap();
+    let encoded = core.ftl.encoding_counters().unwrap();
     prop_assert_eq!(encoded.candidates, totals.candidates);
     prop_assert_eq!(encoded.bypassed, totals.bypassed);
     prop_assert_eq!(encoded.deltas, totals.deltas);
@@ -387,7 +388,7 @@ fn long_history() -> Vec<Step> {
 
 #[test]
 fn the_comparison_goes_through_every_kind_of_program() {
-    let delta = DeltaOptions {
+    let delta = EncodingOptions {
         hot_writes: 2,
         hot_reads: 2,
         ..never()
@@ -407,8 +408,8 @@ fn the_comparison_goes_through_every_kind_of_program() {
 }
 
 /// Nothing is ever encoded.
-fn never() -> DeltaOptions {
-    DeltaOptions {
+fn never() -> EncodingOptions {
+    EncodingOptions {
         hot_writes: NEVER,
         hot_reads: NEVER,
         ..DELTAS
@@ -448,7 +449,7 @@ proptest! {
         // Pages are never hot, or the deltas are all too long.
         let delta = match never_hot {
             true => never(),
-            false => DeltaOptions { hot_writes: 1, most_bytes: 900, ..never() },
+            false => EncodingOptions { hot_writes: 1, most_bytes: 900, ..never() },
         };
         let too_long = Lengths { least: 901, most: 4084, alone: 0 };
         let mut ftl = device(&geometry, options.clone(), delta, too_long);

@@ -12,7 +12,8 @@ use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Ppn, Tag, When};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::policies::delta::{DeltaCounters, DeltaOptions, NEVER};
+use flashlore_ftl::policies::delta::NEVER;
+use flashlore_ftl::policies::encoding::{EncodingCounters, EncodingOptions};
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies};
 
 type Device = ContentFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths, Past>;
@@ -26,7 +27,13 @@ fn fixed(bytes: u16) -> Lengths {
 }
 
 /// A device with one plane of blocks of 16 pages and an index of so many entries; 0 for no deduplication.
-fn device(blocks: u32, pages: u32, delta: DeltaOptions, entries: u32, encoder: Lengths) -> Device {
+fn device(
+    blocks: u32,
+    pages: u32,
+    delta: EncodingOptions,
+    entries: u32,
+    encoder: Lengths,
+) -> Device {
     let dedup = DedupOptions {
         index_entries: Some(entries),
         fingerprint_bits: 64,
@@ -40,13 +47,13 @@ fn device(blocks: u32, pages: u32, delta: DeltaOptions, entries: u32, encoder: L
 fn device_with(
     blocks: u32,
     pages: u32,
-    delta: DeltaOptions,
+    delta: EncodingOptions,
     dedup: DedupOptions,
     encoder: Lengths,
 ) -> Device {
     let policies = Policies {
         dedup,
-        delta: Some(delta),
+        encoding: Some(delta),
         versions: None,
         encoder,
     };
@@ -66,8 +73,8 @@ fn read(ftl: &mut Device, lpn: Lpn) -> Option<u32> {
     page.map(|page| page.value().0)
 }
 
-fn counters(ftl: &Device) -> DeltaCounters {
-    ftl.delta_counters().unwrap()
+fn counters(ftl: &Device) -> EncodingCounters {
+    ftl.encoding_counters().unwrap()
 }
 
 /// Flash pages programmed for what the host wrote.
@@ -79,7 +86,10 @@ fn foreground(ftl: &Device) -> u64 {
 fn parts(ftl: &Device, lpn: Lpn) -> (Ppn, Ppn) {
     let object = ftl.objects().object_of(lpn).unwrap();
     let (pack, base) = ftl.objects().packed(object).unwrap();
-    (ftl.objects().at(base), ftl.delta().unwrap().packs.at(pack))
+    (
+        ftl.objects().at(base),
+        ftl.packing().unwrap().packs.at(pack),
+    )
 }
 
 fn is_delta(ftl: &Device, lpn: Lpn) -> bool {
@@ -92,7 +102,7 @@ fn is_valid(ftl: &Device, ppn: Ppn) -> bool {
 }
 
 /// A page in delta form, its delta on flash.
-fn one_delta(encoder: Lengths, delta: DeltaOptions) -> (Device, Ppn, Ppn) {
+fn one_delta(encoder: Lengths, delta: EncodingOptions) -> (Device, Ppn, Ppn) {
     let mut ftl = device(30, 40, delta, 0, encoder);
     assert_eq!(write(&mut ftl, Lpn(7), 1), Outcome::Programmed);
     assert_eq!(write(&mut ftl, Lpn(7), 2), Outcome::Packed);
@@ -128,7 +138,7 @@ fn a_write_that_does_not_compress_ends_delta_and_base() {
     };
     let short = |value: u32| lengths.of(Some(V(1)), V(value)) <= 1000;
     assert!(short(2), "the second value's delta fits");
-    let most_bytes = DeltaOptions {
+    let most_bytes = EncodingOptions {
         most_bytes: 1000,
         ..DELTAS
     };
@@ -172,7 +182,7 @@ fn a_trim_ends_delta_and_base_and_forgets_the_counts() {
 #[test]
 fn overwriting_once_saves_three_quarters_of_a_page_and_four_times_three_pages() {
     // D12: with their slots, four deltas of 1014 bytes fill a page but for four bytes.
-    let once = DeltaOptions {
+    let once = EncodingOptions {
         hot_reads: NEVER,
         ..DELTAS
     };
@@ -291,7 +301,7 @@ fn a_base_that_collection_moves_goes_on_decoding() {
 fn every_page_in_delta_form_on_little_spare_space_does_not_livelock() {
     for most_pinned in [u32::MAX, 100] {
         for bytes in [205, 1229, 2867] {
-            let options = DeltaOptions {
+            let options = EncodingOptions {
                 hot_reads: NEVER,
                 most_pinned,
                 ..DELTAS
@@ -331,7 +341,7 @@ fn every_page_in_delta_form_on_little_spare_space_does_not_livelock() {
 
 /// Pages 0 and 1 share value 1; every write from there on is a delta, if it is not a duplicate.
 fn shared_base(entries: u32) -> Device {
-    let options = DeltaOptions {
+    let options = EncodingOptions {
         hot_writes: 1,
         ..DELTAS
     };
@@ -361,20 +371,23 @@ fn a_shared_base_outlives_the_pages_that_held_it() {
     let mut ftl = shared_base(100);
     assert_eq!(write(&mut ftl, Lpn(0), 2), Outcome::Packed);
     ftl.flush_packs(0).unwrap();
-    assert_eq!(ftl.delta().unwrap().pinned, 0);
+    assert_eq!(ftl.packing().unwrap().pinned, 0);
     let (base, _) = parts(&ftl, Lpn(0));
     ftl.trim(Lpn(1)).unwrap();
     assert!(is_valid(&ftl, base));
-    assert_eq!(ftl.delta().unwrap().pinned, 1);
+    assert_eq!(ftl.packing().unwrap().pinned, 1);
     assert_eq!(read(&mut ftl, Lpn(0)), Some(2));
     // The base is in the index still: a page that is written with its value shares it.
     assert_eq!(write(&mut ftl, Lpn(2), 1), Outcome::Shared);
-    assert_eq!(ftl.delta().unwrap().pinned, 0);
+    assert_eq!(ftl.packing().unwrap().pinned, 0);
     ftl.check().unwrap();
     ftl.trim(Lpn(2)).unwrap();
     ftl.trim(Lpn(0)).unwrap();
     assert!(!is_valid(&ftl, base));
-    assert_eq!((ftl.objects().live(), ftl.delta().unwrap().packed), (0, 0));
+    assert_eq!(
+        (ftl.objects().live(), ftl.packing().unwrap().packed),
+        (0, 0)
+    );
     ftl.check().unwrap();
 }
 
@@ -483,7 +496,10 @@ fn a_page_in_delta_form_may_go_back_to_its_base() {
     assert_eq!(write(&mut ftl, Lpn(0), 1), Outcome::Shared);
     assert_eq!(ftl.objects().get(Lpn(0)), ftl.objects().get(Lpn(1)));
     assert!(!is_delta(&ftl, Lpn(0)));
-    assert_eq!((ftl.objects().live(), ftl.delta().unwrap().packed), (1, 0));
+    assert_eq!(
+        (ftl.objects().live(), ftl.packing().unwrap().packed),
+        (1, 0)
+    );
     ftl.flush_packs(0).unwrap();
     assert_eq!(ftl.core().counters().programs_log, 0);
     ftl.check().unwrap();
@@ -514,7 +530,7 @@ fn a_verified_merge_leaves_the_entry_of_the_stored_copy() {
 
 #[test]
 fn a_base_that_a_delta_alone_keeps_costs_what_lambda_says() {
-    let hot = |lambda: u32| DeltaOptions {
+    let hot = |lambda: u32| EncodingOptions {
         hot_writes: 1,
         lambda,
         ..DELTAS
@@ -560,7 +576,7 @@ fn a_base_that_a_delta_alone_keeps_costs_what_lambda_says() {
 
 #[test]
 fn beyond_the_quota_of_bases_an_update_is_stored_whole() {
-    let quota = DeltaOptions {
+    let quota = EncodingOptions {
         most_pinned: 2,
         ..DELTAS
     };
@@ -569,7 +585,7 @@ fn beyond_the_quota_of_bases_an_update_is_stored_whole() {
         write(&mut ftl, Lpn(lpn), 10 * lpn);
         write(&mut ftl, Lpn(lpn), 10 * lpn + 1);
         ftl.flush_packs(0).unwrap();
-        assert!(ftl.delta().unwrap().pinned <= 2);
+        assert!(ftl.packing().unwrap().pinned <= 2);
     }
     let deltas = |ftl: &Device| -> Vec<u32> {
         let all = (0..5).filter(|&lpn| is_delta(ftl, Lpn(lpn)));
@@ -588,7 +604,7 @@ fn beyond_the_quota_of_bases_an_update_is_stored_whole() {
 
 #[test]
 fn a_quota_of_no_base_makes_no_delta() {
-    let none = DeltaOptions {
+    let none = EncodingOptions {
         most_pinned: 0,
         ..DELTAS
     };
@@ -602,7 +618,7 @@ fn a_quota_of_no_base_makes_no_delta() {
 /// The exported pages with which 30 blocks have room for one packed page with live deltas.
 fn pages_with_room_for_one_pack() -> u32 {
     let room = |pages| device(30, pages, DELTAS, 0, fixed(3000));
-    let most = room(300).delta().unwrap().most_packs;
+    let most = room(300).packing().unwrap().most_packs;
     300 + most - 1
 }
 
@@ -651,7 +667,7 @@ fn collection_merges_what_is_not_written_often_while_it_has_room() {
 
 #[test]
 fn a_delta_may_stand_on_a_value_compressed_by_itself() {
-    let delta = DeltaOptions {
+    let delta = EncodingOptions {
         compress: true,
         ..DELTAS
     };

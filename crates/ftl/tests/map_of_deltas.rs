@@ -20,8 +20,8 @@ use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Owned, Ppn, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::{CacheOptions, CachedMap, EntryKind, MapCache, Resident};
-use flashlore_ftl::policies::delta::DeltaOptions;
-use flashlore_ftl::policies::delta::viability::ViabilityOptions;
+use flashlore_ftl::policies::encoding::EncodingOptions;
+use flashlore_ftl::policies::encoding::viability::ViabilityOptions;
 use flashlore_ftl::{ContentFtl, FtlOptions, Policies, Unhashed};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -63,7 +63,7 @@ const LENGTHS: Lengths = Lengths {
 };
 
 fn policies(on: On) -> Policies<Lengths> {
-    let delta = DeltaOptions {
+    let delta = EncodingOptions {
         compress: on.compress,
         hot_writes: on.hot_writes,
         hot_reads: on.hot_reads,
@@ -82,7 +82,7 @@ fn policies(on: On) -> Policies<Lengths> {
             bypass: None,
             out_of_line: false,
         },
-        delta: Some(delta),
+        encoding: Some(delta),
         versions: on.history.then_some(VERSIONS),
         encoder: LENGTHS,
     }
@@ -119,7 +119,7 @@ fn parts<K: MapCache<Page>>(ftl: &Ftl<K>, lpn: Lpn) -> Parts {
     let Some(object) = ftl.objects().object_of(lpn) else {
         return [Some((Ppn::NONE, false)), None];
     };
-    let place = |object: ObjectId| match (ftl.objects().packed(object), ftl.delta()) {
+    let place = |object: ObjectId| match (ftl.objects().packed(object), ftl.packing()) {
         (Some((pack, _)), Some(delta)) => delta.packs.at(pack),
         _ => ftl.objects().at(object),
     };
@@ -414,7 +414,7 @@ fn nothing_is_reported_but_what_changed() {
         assert_eq!(changed, reported.len(), "step {number}: {reported:?}");
         total += changed;
     }
-    let c = ftl.delta_counters().unwrap();
+    let c = ftl.encoding_counters().unwrap();
     assert!(c.deltas > 300 && merged > 20 && total > 3000);
     assert_eq!(ftl.core().counters().victims, 0);
 }
@@ -444,7 +444,7 @@ fn a_cache_of_everything_costs_nothing() {
         let map_cache = CachedMap::new(exported, cache, Page::Packed(Vec::new()));
         let mut most_pinned = policies(on);
         // Translation pages take room that packed pages have otherwise: the limit of these may not bind.
-        most_pinned.delta.as_mut().unwrap().most_pinned = exported / 8;
+        most_pinned.encoding.as_mut().unwrap().most_pinned = exported / 8;
         let (options_too, policies_too) = (options.clone(), most_pinned.clone());
         let mut cached =
             ContentFtl::with_policies(medium(&geometry), options, most_pinned, NoCensus, map_cache)
@@ -470,7 +470,7 @@ fn a_cache_of_everything_costs_nothing() {
                 "write {number}"
             );
         }
-        assert_eq!(cached.delta_counters(), resident.delta_counters());
+        assert_eq!(cached.encoding_counters(), resident.encoding_counters());
         let c = cached.core().counters();
         assert!(c.victims > 20, "{} victims", c.victims);
         assert!(c.map_misses <= u64::from(exported));
@@ -702,6 +702,6 @@ fn deltas_that_wear_levelling_moves_change_their_entries() {
         number += 1;
     }
     let c = ftl.core().counters();
-    assert!(c.wear_victims > 0 && ftl.delta_counters().unwrap().repacked == 0);
+    assert!(c.wear_victims > 0 && ftl.encoding_counters().unwrap().repacked == 0);
     ftl.check().unwrap();
 }

@@ -11,10 +11,11 @@ use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Geometry, Lpn, Tag, When};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::mapping::packs::MOST_BYTES;
+use flashlore_ftl::policies::delta::NEVER;
 use flashlore_ftl::policies::delta::heat::HeatOptions;
-use flashlore_ftl::policies::delta::packs::MOST_BYTES;
-use flashlore_ftl::policies::delta::viability::ViabilityOptions;
-use flashlore_ftl::policies::delta::{DeltaOptions, NEVER};
+use flashlore_ftl::policies::encoding::EncodingOptions;
+use flashlore_ftl::policies::encoding::viability::ViabilityOptions;
 use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::{ContentFtl, FtlOptions, Policies};
 
@@ -37,7 +38,7 @@ fn device() -> Ftl {
             bypass: None,
             out_of_line: false,
         },
-        delta: Some(DeltaOptions {
+        encoding: Some(EncodingOptions {
             deltas: true,
             compress: false,
             hot_writes: 2,
@@ -76,14 +77,14 @@ fn device() -> Ftl {
 /// Bytes of each group of tables for a logical page.
 fn bytes(ftl: &Ftl) -> [(&'static str, f64); 7] {
     let pages = f64::from(ftl.core().options().exported);
-    let delta = ftl.delta().unwrap();
+    let (delta, packing) = (ftl.delta().unwrap(), ftl.packing().unwrap());
     let parts = [
         ("blocks and owners", ftl.core().heap_bytes()),
         ("map and objects", ftl.objects().heap_bytes()),
         ("index", ftl.dedup().index.heap_bytes()),
         ("history", ftl.versions().unwrap().history.heap_bytes()),
         ("heat", delta.heat.heap_bytes()),
-        ("packed pages", delta.packs.heap_bytes()),
+        ("packed pages", packing.packs.heap_bytes()),
         ("all", ftl.heap_bytes()),
     ];
     parts.map(|(name, bytes)| (name, bytes as f64 / pages))
@@ -135,7 +136,7 @@ fn report(ftl: &Ftl) -> f64 {
     let pages = f64::from(ftl.core().options().exported);
     let share = |count: f64| count / pages;
     let objects = share(f64::from(ftl.objects().live()));
-    let packed = share(f64::from(ftl.delta().unwrap().packed));
+    let packed = share(f64::from(ftl.packing().unwrap().packed));
     let entries = share(ftl.versions().unwrap().history.len() as f64);
     let indexed = share(f64::from(ftl.dedup().index.len()));
     assert!(

@@ -49,7 +49,7 @@ fn device() -> Ftl {
             bypass: None,
             out_of_line: false,
         },
-        delta: None,
+        encoding: None,
         versions: Some(VERSIONS),
         encoder: Drawn::new(ratio, ratio, 7),
     };

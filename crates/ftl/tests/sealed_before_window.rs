@@ -31,7 +31,7 @@ fn device(sealed_before_window: bool) -> Ftl {
             bypass: None,
             out_of_line: false,
         },
-        delta: None,
+        encoding: None,
         versions: Some(VERSIONS),
         encoder: Lengths {
             least: 1,

@@ -11,8 +11,9 @@ use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::policies::delta::NEVER;
 use flashlore_ftl::policies::delta::similar::SimilarOptions;
-use flashlore_ftl::policies::delta::{DeltaOptions, NEVER};
+use flashlore_ftl::policies::encoding::EncodingOptions;
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies};
 
 type Device = ContentFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths, Past>;
@@ -55,7 +56,7 @@ fn device_with_index(policy: Policy, index_entries: u32) -> Device {
         bypass: None,
         out_of_line: false,
     };
-    let delta = DeltaOptions {
+    let delta = EncodingOptions {
         compress: policy.compress,
         hot_reads: NEVER,
         lambda: policy.lambda,
@@ -73,7 +74,7 @@ fn device_with_index(policy: Policy, index_entries: u32) -> Device {
     };
     let policies = Policies {
         dedup,
-        delta: Some(delta),
+        encoding: Some(delta),
         versions,
         encoder,
     };
@@ -120,7 +121,7 @@ fn a_first_write_becomes_a_delta_from_another_address() {
     assert_eq!(write(&mut ftl, Lpn(2), ALIKE), Outcome::Packed);
     assert_eq!(base_of(&ftl, Lpn(2)), Some(object(&ftl, Lpn(0))));
     assert_eq!(read(&mut ftl, Lpn(2)), Some(ALIKE));
-    let counters = ftl.delta_counters().unwrap().similar;
+    let counters = ftl.encoding_counters().unwrap().similar;
     assert_eq!((counters.asked, counters.found), (3, 1));
     assert_eq!((counters.taken, counters.taken_bytes), (1, 1000));
     assert!(
@@ -183,7 +184,7 @@ fn a_page_that_has_a_base_of_its_own_takes_that() {
     assert_eq!(write(&mut ftl, Lpn(1), ALIKE), Outcome::Packed);
     let base = base_of(&ftl, Lpn(1)).unwrap();
     assert_eq!(ftl.objects().content(base), V(OTHER));
-    assert_eq!(ftl.delta_counters().unwrap().similar.asked, 2);
+    assert_eq!(ftl.encoding_counters().unwrap().similar.asked, 2);
 }
 
 #[test]
@@ -336,7 +337,7 @@ fn the_entry_of_a_packed_value_is_not_restored() {
 /// many pages as before, so that the oldest are materialized instead.
 #[test]
 fn deltas_of_half_a_page_are_not_packed_anew_without_end() {
-    let delta = DeltaOptions {
+    let delta = EncodingOptions {
         hot_reads: NEVER,
         similar: Some(SimilarOptions {
             entries: 100,
@@ -352,7 +353,7 @@ fn deltas_of_half_a_page_are_not_packed_anew_without_end() {
             bypass: None,
             out_of_line: false,
         },
-        delta: Some(delta),
+        encoding: Some(delta),
         versions: None,
         encoder: Lengths {
             least: 2040,
@@ -370,7 +371,7 @@ fn deltas_of_half_a_page_are_not_packed_anew_without_end() {
     for lpn in 0..PAGES {
         write(&mut ftl, Lpn(lpn), 1000 + lpn);
     }
-    let counters = ftl.delta_counters().unwrap();
+    let counters = ftl.encoding_counters().unwrap();
     assert!(counters.similar.taken > 30 && counters.merges_room > 0);
     for lpn in 0..PAGES {
         assert_eq!(read(&mut ftl, Lpn(lpn)), Some(1000 + lpn));
@@ -386,7 +387,7 @@ fn nearly_empty_packed_pages_are_packed_anew_before_anything_is_materialized() {
         let lpn = random.below(PAGES);
         write(&mut ftl, Lpn(lpn), 1000 + random.below(10_000));
     }
-    let counters = ftl.delta_counters().unwrap();
+    let counters = ftl.encoding_counters().unwrap();
     assert!(counters.repacked > 1000);
     assert_eq!(counters.merges_room, 0);
 }

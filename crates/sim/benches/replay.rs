@@ -21,10 +21,11 @@ use flashlore_flash::{Geometry, Lpn, Tag, When};
 use flashlore_ftl::buffer::Policy;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::mapping::packs::MOST_BYTES;
+use flashlore_ftl::policies::delta::NEVER;
 use flashlore_ftl::policies::delta::heat::HeatOptions;
-use flashlore_ftl::policies::delta::packs::MOST_BYTES;
-use flashlore_ftl::policies::delta::viability::ViabilityOptions;
-use flashlore_ftl::policies::delta::{DeltaOptions, NEVER};
+use flashlore_ftl::policies::encoding::EncodingOptions;
+use flashlore_ftl::policies::encoding::viability::ViabilityOptions;
 use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::{FtlOptions, Policies};
 use flashlore_sim::config::{Load, ReadOrder};
@@ -368,8 +369,8 @@ fn drawn(delta: f64, alone: f64) -> Lengths<'static> {
 }
 
 /// DeltaFTL's deltas of pages written twice between two scans, always worth their while.
-fn deltas(options: &FtlOptions) -> DeltaOptions {
-    DeltaOptions {
+fn deltas(options: &FtlOptions) -> EncodingOptions {
+    EncodingOptions {
         deltas: true,
         compress: false,
         hot_writes: 2,
@@ -422,7 +423,7 @@ fn delta_ftl(name: &'static str, shape: Shape) -> Box<dyn Case> {
     let (flash, options) = shape.build();
     let policies = Policies {
         dedup: no_dedup(),
-        delta: Some(deltas(&options)),
+        encoding: Some(deltas(&options)),
         versions: None,
         encoder: drawn(0.35, 1.0),
     };
@@ -449,7 +450,7 @@ fn bvssd(
     let (flash, options) = shape.build();
     let policies = Policies {
         dedup: no_dedup(),
-        delta: None,
+        encoding: None,
         versions: Some(versions(shape, reserve)),
         encoder: drawn(1.0, 1.0),
     };
@@ -465,7 +466,7 @@ fn bvssd(
 }
 
 fn combined_device(shape: Shape, reserve: u32, flash: NandSim, options: FtlOptions) -> Combined {
-    let delta = DeltaOptions {
+    let delta = EncodingOptions {
         compress: true,
         hot_reads: NEVER,
         lambda: 250,
@@ -473,7 +474,7 @@ fn combined_device(shape: Shape, reserve: u32, flash: NandSim, options: FtlOptio
     };
     let policies = Policies {
         dedup: policy(&options),
-        delta: Some(delta),
+        encoding: Some(delta),
         versions: Some(versions(shape, reserve)),
         encoder: drawn(0.35, 0.75),
     };

@@ -7,9 +7,9 @@ use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Geometry, Lpn, Tag, When};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::policies::delta::DeltaOptions;
 use flashlore_ftl::policies::delta::heat::HeatOptions;
-use flashlore_ftl::policies::delta::viability::ViabilityOptions;
+use flashlore_ftl::policies::encoding::EncodingOptions;
+use flashlore_ftl::policies::encoding::viability::ViabilityOptions;
 use flashlore_ftl::{FtlOptions, Policies, Unhashed};
 use flashlore_sim::config::{Load, ReadOrder};
 use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
@@ -65,7 +65,7 @@ fn device_with(hot_writes: u8) -> Device {
             bypass: None,
             out_of_line: false,
         },
-        delta: Some(DeltaOptions {
+        encoding: Some(EncodingOptions {
             deltas: true,
             compress: false,
             hot_writes,

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use common::config;
 use flashlore_delta::{Codec, Encoder};
-use flashlore_ftl::policies::delta::packs::{MOST_BYTES, SLOT_BYTES};
+use flashlore_ftl::mapping::packs::{MOST_BYTES, SLOT_BYTES};
 use flashlore_sim::engine::lengths::rated::bytes_of;
 use flashlore_sim::engine::{RunError, RunOptions, check, simulate};
 use flashlore_sim::results::RunResult;

@@ -14,7 +14,7 @@ use flashlore_content::delta::{Short, Value};
 use flashlore_content::{Encoder, PAGE_BYTES, Sketch, VolumeKey};
 use flashlore_delta::Codec;
 use flashlore_flash::{Lpn, ObjectId};
-use flashlore_ftl::policies::delta::packs::MOST_BYTES;
+use flashlore_ftl::mapping::packs::MOST_BYTES;
 use parking_lot::Mutex;
 
 use crate::format::packed::{self, EXTRA_BYTES, Head};

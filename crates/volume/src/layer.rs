@@ -15,8 +15,8 @@ use flashlore_ftl::content::parts::{Memory, Of, Parts};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::core::erase_stale::Erased;
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::policies::delta::DeltaCounters;
 use flashlore_ftl::policies::delta::similar::SimilarOptions;
+use flashlore_ftl::policies::encoding::EncodingCounters;
 use flashlore_ftl::{ContentDevice, FtlError, Outcome, PlainFtl};
 
 use crate::encoder::{Ahead, PackedValue};
@@ -126,7 +126,7 @@ pub(crate) trait Layer: Send {
         None
     }
     /// What encoding counted.
-    fn encoding_counters(&self) -> Option<DeltaCounters> {
+    fn encoding_counters(&self) -> Option<EncodingCounters> {
         None
     }
     /// Bases are chosen by similarity from now on.
@@ -412,7 +412,7 @@ impl<T: OnMedium> WithObjects<T> {
     /// Whether there may be objects to which no address refers: old versions, and bases of deltas. These do not count
     /// as stored, for they give way: old versions are forgotten, and what is a delta from such a base is materialized.
     fn gives_way(&self) -> bool {
-        self.ftl.versions().is_some() || self.ftl.delta().is_some()
+        self.ftl.versions().is_some() || self.ftl.packing().is_some()
     }
 
     /// The error of an address whose content is lost.
@@ -574,8 +574,8 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         Some(self.ftl.dedup_counters())
     }
 
-    fn encoding_counters(&self) -> Option<DeltaCounters> {
-        self.ftl.delta_counters()
+    fn encoding_counters(&self) -> Option<EncodingCounters> {
+        self.ftl.encoding_counters()
     }
 
     fn find_similar_bases(&mut self, options: SimilarOptions) {
@@ -593,7 +593,7 @@ impl<T: OnMedium> Layer for WithObjects<T> {
             let Some((pack, base)) = objects.packed(ObjectId(handle)) else {
                 continue;
             };
-            let packs = self.ftl.delta().map(|delta| &delta.packs);
+            let packs = self.ftl.packing().map(|packing| &packing.packs);
             let slot = packs.and_then(|packs| packs.slot_of(pack, ObjectId(handle)));
             let bytes = slot.map_or(0, |(_, slot)| u64::from(slot.length));
             let kind = match base {
@@ -653,7 +653,7 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         let is_bad = places.any(|ppn| self.core().flash().is_bad(ppn));
         let shareable = T::Content::VERIFY || !is_bad;
         let packed = objects.packed(handle).and_then(|(pack, base)| {
-            let (slot, found) = self.ftl.delta()?.packs.slot_of(pack, handle)?;
+            let (slot, found) = self.ftl.packing()?.packs.slot_of(pack, handle)?;
             Some(PackedRow {
                 base,
                 length: found.length,
@@ -672,7 +672,7 @@ impl<T: OnMedium> Layer for WithObjects<T> {
     }
 
     fn pack_row(&self, pack: PackId) -> PackRow {
-        let packs = self.ftl.delta().map(|delta| &delta.packs);
+        let packs = self.ftl.packing().map(|packing| &packing.packs);
         packs
             .filter(|packs| pack < PackId(packs.numbers()))
             .map_or(PackRow::NONE, |packs| PackRow {

@@ -62,7 +62,7 @@ mod unit;
 pub use flashlore_content::dedup::DedupCounters;
 pub use flashlore_flash::{Lpn, Ppn};
 pub use flashlore_ftl::Counters;
-pub use flashlore_ftl::policies::delta::DeltaCounters;
+pub use flashlore_ftl::policies::encoding::EncodingCounters;
 
 pub use check::{CheckReport, check};
 pub use dump::{DumpParts, dump};

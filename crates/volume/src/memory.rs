@@ -7,7 +7,7 @@
 use std::mem::size_of;
 
 use flashlore_ftl::content::bytes::RestoredObject;
-use flashlore_ftl::policies::delta::packs::{RestoredPack, Slot};
+use flashlore_ftl::mapping::packs::{RestoredPack, Slot};
 
 use crate::format::journal::ENTRY_BYTES;
 use crate::format::{Identity, JournalEntry, Policy, Table};

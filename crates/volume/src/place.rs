@@ -11,9 +11,7 @@ use std::collections::HashMap;
 
 use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::{Lpn, ObjectId, PackId, Ppn};
-use flashlore_ftl::policies::delta::packs::{
-    HEADER_BYTES, MOST_BYTES, RestoredPack, SLOT_BYTES, Slot,
-};
+use flashlore_ftl::mapping::packs::{HEADER_BYTES, MOST_BYTES, RestoredPack, SLOT_BYTES, Slot};
 
 use crate::best::Best;
 use crate::error::VolumeError;

@@ -3,9 +3,10 @@
 use flashlore_content::DedupOptions;
 use flashlore_content::history::HistoryOptions;
 use flashlore_ftl::options::{FtlOptions, Mode, Watermarks};
+use flashlore_ftl::policies::delta::NEVER;
 use flashlore_ftl::policies::delta::heat::HeatOptions;
-use flashlore_ftl::policies::delta::viability::ViabilityOptions;
-use flashlore_ftl::policies::delta::{DeltaOptions, NEVER};
+use flashlore_ftl::policies::encoding::EncodingOptions;
+use flashlore_ftl::policies::encoding::viability::ViabilityOptions;
 use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
 
 use crate::format::{Encoding, Identity, Policy};
@@ -64,12 +65,12 @@ const QUOTA: u32 = 100;
 const LEAST_QUOTA: u32 = 64;
 
 /// What is encoded, and when.
-pub fn delta_options(id: &Identity) -> Option<DeltaOptions> {
+pub fn encoding_options(id: &Identity) -> Option<EncodingOptions> {
     let Encoding {
         deltas,
         compression,
     } = id.encoding;
-    (deltas || compression).then_some(DeltaOptions {
+    (deltas || compression).then_some(EncodingOptions {
         deltas,
         compress: compression,
         hot_writes: 2,
@@ -143,7 +144,7 @@ mod tests {
                 now: 0,
                 seed: [0; 48],
             };
-            delta_options(&asked.identity().unwrap()).map(|options| options.most_pinned)
+            encoding_options(&asked.identity().unwrap()).map(|options| options.most_pinned)
         };
         assert_eq!(quota(400 << 20, true, false), Some(1024));
         assert_eq!(quota(4 << 20, true, false), Some(64));

@@ -13,7 +13,7 @@ use flashlore_ftl::content::parts::{EncodedOf, Of, Past, Present};
 use flashlore_ftl::core::restore::{RestoredBlock, RestoredBlocks, RestoredState};
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::direct::Direct;
-use flashlore_ftl::policies::delta::packs::Slot;
+use flashlore_ftl::mapping::packs::Slot;
 use flashlore_ftl::{ContentDevice, PlainFtl};
 use flashlore_medium::Medium;
 
@@ -27,7 +27,7 @@ use crate::load::{self, BlockState};
 use crate::nand::{BlockLife, Found, Nand};
 use crate::open::Image;
 use crate::place::Placed;
-use crate::policies::{dedup_options, delta_options, ftl_options, versions_options};
+use crate::policies::{dedup_options, encoding_options, ftl_options, versions_options};
 use crate::replay::Replayed;
 use crate::scan::ActiveBlock;
 
@@ -204,7 +204,7 @@ where
     objects.sort_by_key(|o| rows[o.handle.index()].write_seq);
     let policies = Policies {
         dedup: dedup_options(id),
-        delta: delta_options(id),
+        encoding: encoding_options(id),
         versions: versions_options(id),
         encoder,
     };

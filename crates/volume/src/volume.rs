@@ -15,8 +15,8 @@ use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::{Lpn, Ppn};
 use flashlore_ftl::core::OpenBarrier;
-use flashlore_ftl::policies::delta::DeltaCounters;
 use flashlore_ftl::policies::delta::similar::SimilarOptions;
+use flashlore_ftl::policies::encoding::EncodingCounters;
 use flashlore_ftl::{Counters, FtlError};
 use flashlore_medium::{Medium, MediumError};
 
@@ -185,7 +185,7 @@ impl Volume {
     }
 
     /// What encoding counted since the volume was opened, if values are encoded.
-    pub fn encoding_counters(&self) -> Option<DeltaCounters> {
+    pub fn encoding_counters(&self) -> Option<EncodingCounters> {
         self.layer.encoding_counters()
     }
 

@@ -19,7 +19,7 @@ use flashlore_ftl::{ContentFtl, FtlError, Policies};
 use flashlore_medium::MemoryMedium;
 use flashlore_volume::format::areas::geometry;
 use flashlore_volume::format::packed::EXTRA_BYTES;
-use flashlore_volume::policies::{dedup_options, delta_options, ftl_options, versions_options};
+use flashlore_volume::policies::{dedup_options, encoding_options, ftl_options, versions_options};
 use flashlore_volume::{
     Encoding, HistoryIdentity, Identity, Policy, Volume, VolumeError, bytes_needed, create,
 };
@@ -93,7 +93,7 @@ fn simulated(id: &Identity) -> Simulated {
     let flash = Faulty::new(MemoryFlash::new(geometry(id).unwrap()), Odds::default(), 0);
     let policies = Policies {
         dedup: dedup_options(id),
-        delta: delta_options(id),
+        encoding: encoding_options(id),
         versions: versions_options(id),
         encoder: Bytes(flashlore_delta::Encoder::new()),
     };
@@ -231,7 +231,7 @@ impl Pair {
     fn write_simulated(&mut self, lpn: Lpn, bytes: &PageBytes) -> Result<(), Refusal> {
         self.begin()?;
         of_simulated(self.simulated.keep_pace())?;
-        let gives_way = self.simulated.versions().is_some() || self.simulated.delta().is_some();
+        let gives_way = self.simulated.versions().is_some() || self.simulated.packing().is_some();
         let stored = match gives_way {
             true => self.simulated.referenced_objects(),
             false => self.simulated.objects().live(),
@@ -370,7 +370,7 @@ impl Pair {
         let encoding = self.volume.encoding_counters();
         assert_eq!(
             encoding,
-            self.simulated.delta_counters(),
+            self.simulated.encoding_counters(),
             "{name}, step {at}"
         );
         if let (Ok(status), Some(versions)) =

@@ -1,8 +1,8 @@
 //! What a device over bytes needs besides: to begin with what a recovery found, to say where a value is to be read, and
 //! to write one anew that has rotted.
 
+use flashlore_content::Encoder;
 use flashlore_content::history::History;
-use flashlore_content::{Dedup, Encoder};
 use flashlore_flash::{
     Cause, Completion, Lpn, ObjectId, Owner, PackId, Ppn, Ready, Tag, Time, When,
 };
@@ -15,11 +15,11 @@ use crate::core::restore::RestoredBlocks;
 use crate::error::OptionsError;
 use crate::map_cache::Resident;
 use crate::mapping::objects::Objects;
+use crate::mapping::packing::Packing;
+use crate::mapping::packs::{Packs, RestoredPack, Slot};
 use crate::options::FtlOptions;
-use crate::policies::delta::Delta;
-use crate::policies::delta::packs::{Packs, RestoredPack, Slot};
+use crate::policies::Policy;
 use crate::policies::history::Versions;
-use crate::policies::{Policy, PolicySet};
 
 /// Packed pages that are programmed one after the other, each leading to a collection that begins the next: with so
 /// many in a row there is no end.
@@ -145,26 +145,21 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         let pages = (0..).map(PackId).zip(&packs);
         let pages = pages.filter_map(|(n, pack)| Some((pack.as_ref()?.location, Owner::pack(n))));
         let most = Self::most_objects(&flash, &options);
-        let log = policies.delta.is_some();
+        let log = policies.encoding.is_some();
         let options = FtlOptions { log, ..options };
         let core = Core::restore(flash, options, blocks, whole.chain(pages))?;
         let placed = objects.iter().map(|o| (o.handle, o.location, o.content));
         let kept = history.iter().flat_map(History::objects);
         let restored = Objects::restore(map, most, dedup.fingerprint_bits, placed, kept);
         let alive = |o: &&RestoredObject<T::Content>| restored.references(o.handle) > 0;
+        let mut set = Self::policies(dedup, policies.encoding, map.len() as u32, most);
+        let kept = policies.versions.zip(history);
+        set.versions = kept.map(|(options, history)| Versions::restore(history, options));
         let store = Store {
             referenced: objects.iter().filter(alive).count() as u32,
             objects: restored,
-            policies: PolicySet {
-                delta: policies
-                    .delta
-                    .map(|options| Delta::new(options, map.len() as u32, 0, most)),
-                versions: policies
-                    .versions
-                    .zip(history)
-                    .map(|(options, history)| Versions::restore(history, options)),
-                ..PolicySet::new(Dedup::new(Self::bounded(dedup, most)))
-            },
+            packing: policies.encoding.map(|_| Packing::new(0)),
+            policies: set,
             ledger,
             encoder: policies.encoder,
             located: Vec::new(),
@@ -190,14 +185,14 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
     ) {
         let Store {
             objects,
-            policies,
+            packing,
             encoder,
             ..
         } = &mut self.store;
-        let Some(delta) = &mut policies.delta else {
+        let Some(packing) = packing else {
             return;
         };
-        delta.most_packs = Self::most_packs(&self.core);
+        packing.most_packs = Self::most_packs(&self.core);
         for RestoredPacked { slot, base, place } in &packed {
             if base.is_some() {
                 objects.pin(*base, slot.object);
@@ -211,24 +206,24 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         let is_live = |objects: &Objects<T::Content>, object: ObjectId| {
             object.is_some() && objects.references(object) > 0 && objects.is_delta(object)
         };
-        delta.packs = Packs::restore(packs, |object| is_live(objects, object));
-        delta.packed = packed.len() as u32;
+        packing.packs = Packs::restore(packs, |object| is_live(objects, object));
+        packing.packed = packed.len() as u32;
         for RestoredPacked { slot, place, .. } in packed {
             if let RestoredPlace::Ram(value) = place {
                 encoder.hold(slot.object, &value);
                 let live = is_live(objects, slot.object);
-                let page = delta.packs.restore_in_ram(slot, live, value);
+                let page = packing.packs.restore_in_ram(slot, live, value);
                 objects.repack(slot.object, page);
             }
         }
         let alone = (0..objects.handles())
             .map(ObjectId)
             .filter(|&object| objects.is_pinned_alone(object));
-        delta.pinned = alone.count() as u32;
-        for (page, on_flash) in delta.packs.used() {
+        packing.pinned = alone.count() as u32;
+        for (page, on_flash) in packing.packs.used() {
             if on_flash {
-                let dead = delta.packs.dead_bytes(page);
-                self.core.blocks.set_dead(delta.packs.at(page), 0, dead);
+                let dead = packing.packs.dead_bytes(page);
+                self.core.blocks.set_dead(packing.packs.at(page), 0, dead);
             }
         }
     }
@@ -241,10 +236,10 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
     pub fn program_packs(&mut self) -> Result<(), Failure<T>> {
         for _ in 0..MOST_ROUNDS {
             self.flush_packs(0)?;
-            let Some(delta) = &mut self.store.policies.delta else {
+            let Some(packing) = &mut self.store.packing else {
                 return Ok(());
             };
-            if !delta.packs.take_waiting() && delta.packs.in_ram_count() == 0 {
+            if !packing.packs.take_waiting() && packing.packs.in_ram_count() == 0 {
                 return Ok(());
             }
         }
@@ -314,7 +309,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
             ObjectId::NONE => None,
             base => Some(Box::new(self.held(base)?)),
         };
-        let packs = self.store.policies.delta.as_ref().map(|delta| &delta.packs);
+        let packs = self.store.packing.as_ref().map(|packing| &packing.packs);
         let found = packs.and_then(|packs| {
             let (slot, _) = packs.slot_of(pack, object)?;
             Some((slot, packs.in_ram(pack, slot).cloned(), packs.at(pack)))

@@ -7,7 +7,7 @@
 //! decides, and carries the decision out.
 //!
 //! The order of forms: a value that the address holds already, one that is stored elsewhere, then the form that costs
-//! least (`Store::cheapest`).
+//! least of those that policies offer (`policies/encoding/forms.rs`).
 
 use flashlore_content::delta::Value;
 use flashlore_content::{Ledger, Sketch};
@@ -20,7 +20,7 @@ use super::store::Store;
 use crate::error::FtlError;
 use crate::map_cache::MapCache;
 use crate::policies::decision::Decision;
-use crate::policies::delta::forms::Forms;
+use crate::policies::encoding::forms::{Encoding, Form, Offers};
 use crate::policies::{How, Policy, Served, Unhashed};
 
 /// How a write was served.
@@ -83,19 +83,20 @@ pub struct Committed {
 }
 
 impl<T: Parts> Store<T> {
-    /// What becomes of a write whose value is that of an object, or that can take one of these forms.
+    /// What becomes of a write whose value is that of an object, or that can be stored in fewer bytes than a page.
     #[inline(always)]
     fn decide(
         &self,
         lpn: Lpn,
         same: Option<ObjectId>,
-        forms: Option<Forms<EncodedOf<T>>>,
+        cheapest: Option<Encoding<EncodedOf<T>>>,
     ) -> Decision<EncodedOf<T>> {
-        match (same, forms) {
+        match (same, cheapest) {
             (Some(object), _) if self.objects.get(lpn) == object => Decision::Unchanged(object),
             (Some(object), _) => Decision::Share(object),
-            (None, Some(forms)) if T::ENCODES => self.cheapest(lpn, forms),
-            (None, _) => Decision::Whole,
+            (None, Some(encoding)) if encoding.form.base.is_some() => Decision::Delta(encoding),
+            (None, Some(encoding)) => Decision::Compressed(encoding),
+            (None, None) => Decision::Whole,
         }
     }
 
@@ -326,12 +327,13 @@ impl<T: Parts> ContentDevice<T> {
         // What programs nothing is done with the read of its map entry; what does waits for that.
         let waits = if same.is_some() { tag } else { Tag::NONE };
         let entry = self.entry_to_change(when.at, lpn, waits)?;
-        let forms = match same {
-            None if T::ENCODES && write.encode => Some(self.forms(&write)?),
+        let offers = match same {
+            None if T::ENCODES && write.encode => Some(self.offers(&write)?),
             _ => None,
         };
-        let sketch = forms.as_ref().and_then(|forms| forms.sketch);
-        let decision = self.store.decide(lpn, same, forms);
+        let sketch = offers.as_ref().and_then(|offers| offers.sketch);
+        let cheapest = offers.and_then(Offers::cheapest);
+        let decision = self.store.decide(lpn, same, cheapest);
         if !write.may_grow && self.store.grows(lpn, &decision) {
             // Whoever limits it says how much is stored and how much may be.
             return Err(FtlError::Full { valid: 0, units: 0 });
@@ -358,11 +360,12 @@ impl<T: Parts> ContentDevice<T> {
             Decision::Delta(encoding) | Decision::Compressed(encoding) => {
                 let when = after(when, entry);
                 let (core, content) = (&mut self.core, write.content);
+                let encoded = Some((encoding.form, encoding.length));
                 let packed = self
                     .store
                     .store_packed(core, when, lpn, content, encoding, tag)?;
                 match packed {
-                    Some(stored) => self.stored(&write, found, stored, Outcome::Packed),
+                    Some(stored) => self.stored(&write, found, stored, encoded, sketch),
                     None => self.store_whole(when, write, found, sketch, tag),
                 }
             }
@@ -372,15 +375,15 @@ impl<T: Parts> ContentDevice<T> {
 
     /// The forms that a write can take in fewer bytes than a page.
     #[inline(never)]
-    fn forms(
+    fn offers(
         &mut self,
         write: &Write<T::Content, PageOf<T>>,
-    ) -> Result<Forms<EncodedOf<T>>, Failure<T>> {
+    ) -> Result<Offers<EncodedOf<T>>, Failure<T>> {
         let new = Value {
             content: write.content,
             page: &write.page,
         };
-        self.store.forms(&mut self.core, write.lpn, new)
+        self.store.offers(&mut self.core, write.lpn, new)
     }
 
     /// A hashed write is found: index entries behind it are restored.
@@ -393,7 +396,7 @@ impl<T: Parts> ContentDevice<T> {
     ) -> Result<(), Failure<T>> {
         self.core.counters.host_writes += 1;
         let home = self.home_of(object);
-        self.tell(write, object, How::Found);
+        self.tell(write.lpn, object, How::Found, None, None);
         match home {
             Some(home) => self.prefetch_behind(when.at, home),
             None => Ok(()),
@@ -402,11 +405,20 @@ impl<T: Parts> ContentDevice<T> {
 
     /// Tells the policies how a write is served.
     #[inline(always)]
-    fn tell(&mut self, write: &Write<T::Content, PageOf<T>>, object: ObjectId, how: How) {
+    fn tell(
+        &mut self,
+        lpn: Lpn,
+        object: ObjectId,
+        how: How,
+        encoded: Option<(Form, u16)>,
+        sketch: Option<Sketch>,
+    ) {
         let served = Served {
-            lpn: write.lpn,
+            lpn,
             object,
             how,
+            encoded,
+            sketch,
         };
         self.store
             .policies
@@ -435,11 +447,8 @@ impl<T: Parts> ContentDevice<T> {
             }
         };
         self.store.objects.place(object, ppn);
-        if T::ENCODES {
-            self.store.enter_similar(object, sketch);
-        }
         self.store.ledger.born(write.content);
-        self.stored(&write, taken, (object, done), Outcome::Programmed)
+        self.stored(&write, taken, (object, done), None, sketch)
     }
 
     /// Appends new content; where its write frontier has no room, what only old versions and deltas need
@@ -469,7 +478,8 @@ impl<T: Parts> ContentDevice<T> {
         write: &Write<T::Content, PageOf<T>>,
         taken: Option<ObjectId>,
         (object, done): (ObjectId, Completion),
-        outcome: Outcome,
+        encoded: Option<(Form, u16)>,
+        sketch: Option<Sketch>,
     ) -> Result<Committed, Failure<T>> {
         self.core.counters.host_writes += 1;
         let taken = match write.unhashed {
@@ -478,8 +488,13 @@ impl<T: Parts> ContentDevice<T> {
             _ => taken,
         };
         let unhashed = write.unhashed;
-        self.tell(write, object, How::New { unhashed, taken });
+        let how = How::New { unhashed, taken };
+        self.tell(write.lpn, object, how, encoded, sketch);
         self.store.refer(&mut self.core, write.lpn, object);
+        let outcome = match encoded {
+            Some(_) => Outcome::Packed,
+            None => Outcome::Programmed,
+        };
         Ok(Committed {
             object,
             outcome,

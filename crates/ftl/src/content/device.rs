@@ -10,9 +10,12 @@ use crate::core::Core;
 use crate::error::OptionsError;
 use crate::map_cache::{MapCache, Resident};
 use crate::mapping::objects::Objects;
+use crate::mapping::packing::Packing;
 use crate::options::FtlOptions;
+use crate::policies::compress::Compress;
+use crate::policies::delta::Delta;
 use crate::policies::delta::similar::SimilarOptions;
-use crate::policies::delta::{Delta, DeltaCounters, DeltaOptions};
+use crate::policies::encoding::{Encoded, EncodingCounters, EncodingOptions};
 use crate::policies::history::{Versions, VersionsOptions};
 use crate::policies::out_of_line::Scan;
 use crate::policies::{Policy, PolicySet};
@@ -23,7 +26,7 @@ pub struct Policies<E> {
     /// How duplicates are looked for.
     pub dedup: DedupOptions,
     /// What is encoded.
-    pub delta: Option<DeltaOptions>,
+    pub encoding: Option<EncodingOptions>,
     /// How old versions are kept.
     pub versions: Option<VersionsOptions>,
     /// Who encodes it.
@@ -84,7 +87,7 @@ where
     ) -> Result<Self, OptionsError> {
         let policies = Policies {
             dedup,
-            delta: None,
+            encoding: None,
             versions: None,
             encoder: NoEncoder,
         };
@@ -109,11 +112,11 @@ impl<T: Parts> ContentDevice<T> {
     ) -> Result<Self, OptionsError> {
         let Policies {
             dedup,
-            delta,
+            encoding,
             versions,
             encoder,
         } = policies;
-        assert!(T::ENCODES || delta.is_none(), "nobody encodes");
+        assert!(T::ENCODES || encoding.is_none(), "nobody encodes");
         assert!(T::REMEMBERS || versions.is_none(), "nothing is remembered");
         if dedup.out_of_line && dedup.verify {
             return Err(OptionsError::OutOfLineVerify);
@@ -121,24 +124,39 @@ impl<T: Parts> ContentDevice<T> {
         let exported = options.exported;
         let most_objects = Self::most_objects(&flash, &options);
         let in_ram = versions.as_ref().and_then(|v| v.entries_in_ram);
-        let log = delta.is_some() || in_ram.is_some();
+        let log = encoding.is_some() || in_ram.is_some();
         let core = Core::with_map_cache(flash, FtlOptions { log, ..options }, map_cache)?;
         let objects = Objects::new(exported, most_objects, dedup.fingerprint_bits);
         let most_packs = Self::most_packs(&core);
+        let mut policies = Self::policies(dedup, encoding, exported, most_objects);
+        policies.scan = dedup.out_of_line.then(|| Scan::new(most_objects));
+        policies.versions = versions.map(|options| Versions::new(exported, options));
         let store = Store {
             objects,
-            policies: PolicySet {
-                scan: dedup.out_of_line.then(|| Scan::new(most_objects)),
-                delta: delta.map(|options| Delta::new(options, exported, most_packs, most_objects)),
-                versions: versions.map(|options| Versions::new(exported, options)),
-                ..PolicySet::new(Dedup::new(Self::bounded(dedup, most_objects)))
-            },
+            packing: encoding.map(|_| Packing::new(most_packs)),
+            policies,
             ledger,
             encoder,
             referenced: 0,
             located: Vec::new(),
         };
         Ok(ContentDevice { core, store })
+    }
+
+    /// The policies that decide how a write is stored.
+    pub(super) fn policies(
+        dedup: DedupOptions,
+        encoding: Option<EncodingOptions>,
+        exported: u32,
+        most_objects: u32,
+    ) -> PolicySet<T::Content, EncodedOf<T>> {
+        let deltas = encoding.filter(|options| options.deltas);
+        let compress = encoding.filter(|options| options.compress);
+        let mut policies = PolicySet::new(Dedup::new(Self::bounded(dedup, most_objects)));
+        policies.delta = deltas.map(|options| Delta::new(options, exported, most_objects));
+        policies.compress = compress.map(|_| Compress::default());
+        policies.encoded = encoding.as_ref().map(Encoded::new);
+        policies
     }
 
     /// A write has its new object before it releases the old one; what is encoded, or old, comes on top.
@@ -162,7 +180,7 @@ impl<T: Parts> ContentDevice<T> {
     }
 
     /// An entry names a living object: a larger index is never full, and must not be allocated.
-    pub(super) fn bounded(dedup: DedupOptions, most_objects: u32) -> DedupOptions {
+    fn bounded(dedup: DedupOptions, most_objects: u32) -> DedupOptions {
         DedupOptions {
             index_entries: dedup.index_entries.map(|n| n.min(most_objects)),
             ..dedup
@@ -254,16 +272,23 @@ impl<T: Parts> ContentDevice<T> {
     }
 
     /// What encoding did, if anything is encoded.
-    pub fn delta_counters(&self) -> Option<DeltaCounters> {
-        let delta = self.store.policies.delta.as_ref()?;
-        Some(DeltaCounters {
-            bypassed: delta.viability.bypassed,
-            similar: delta
-                .similar
-                .as_ref()
-                .map_or_else(Default::default, |s| s.counters),
-            ..delta.counters
-        })
+    pub fn encoding_counters(&self) -> Option<EncodingCounters> {
+        let policies = &self.store.policies;
+        let encoded = policies.encoded.as_ref()?;
+        let mut counters = EncodingCounters {
+            bypassed: encoded.viability.bypassed,
+            ..encoded.counters
+        };
+        if let Some(delta) = &policies.delta {
+            (counters.deltas, counters.delta_bytes) = (delta.deltas, delta.bytes);
+            let similar = delta.similar.as_ref().map(|similar| similar.counters);
+            counters.similar = similar.unwrap_or_default();
+        }
+        if let Some(compress) = &policies.compress {
+            (counters.compressed, counters.compressed_bytes) =
+                (compress.compressed, compress.bytes);
+        }
+        Some(counters)
     }
 
     /// Who encodes.
@@ -271,8 +296,13 @@ impl<T: Parts> ContentDevice<T> {
         &mut self.store.encoder
     }
 
-    /// The policy that encodes, if there is one.
-    pub fn delta(&self) -> Option<&Delta<EncodedOf<T>>> {
+    /// What is packed, where values may be encoded.
+    pub fn packing(&self) -> Option<&Packing<EncodedOf<T>>> {
+        self.store.packing.as_ref()
+    }
+
+    /// The policy that stores updates as deltas, if there is one.
+    pub fn delta(&self) -> Option<&Delta> {
         self.store.policies.delta.as_ref()
     }
 

@@ -2,6 +2,7 @@
 
 use super::device::ContentDevice;
 use super::parts::Parts;
+use crate::policies::Policy;
 use flashlore_flash::{Lpn, ObjectId};
 
 impl<T: Parts> ContentDevice<T> {
@@ -14,17 +15,8 @@ impl<T: Parts> ContentDevice<T> {
             .dedup
             .index
             .prefetch_slot(self.store.objects.fingerprint(content));
-        if let Some(delta) = self.store.policies.delta.as_ref().filter(|_| T::ENCODES) {
-            delta.heat.prefetch(lpn);
-        }
-        if let Some(versions) = self
-            .store
-            .policies
-            .versions
-            .as_ref()
-            .filter(|_| T::REMEMBERS)
-        {
-            versions.history.prefetch(lpn);
+        if T::HOLDS_MORE {
+            self.store.policies.prefetch(lpn);
         }
     }
 

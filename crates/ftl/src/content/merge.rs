@@ -5,8 +5,9 @@ use flashlore_flash::{Cause, Flash, Lpn, ObjectId, Ready, Tag, Time, When};
 
 use super::device::ContentDevice;
 use super::parts::{Failure, Parts};
-use crate::policies::delta::Why;
-use crate::policies::delta::packs::Filler;
+use crate::mapping::packs::Filler;
+use crate::policies::Policy;
+use crate::policies::encoding::Why;
 
 impl<T: Parts> ContentDevice<T> {
     /// A page that was read has become read-hot while it is stored as a delta: materializes it, once
@@ -18,13 +19,7 @@ impl<T: Parts> ContentDevice<T> {
         let Some(object) = self.delta_of(lpn) else {
             return Ok(false);
         };
-        if !self
-            .store
-            .policies
-            .delta
-            .as_ref()
-            .is_some_and(|d| d.is_read_hot(lpn))
-        {
+        if !self.store.policies.wants_whole(lpn) {
             return Ok(false);
         }
         let core = &mut self.core;
@@ -42,7 +37,7 @@ impl<T: Parts> ContentDevice<T> {
     /// counts begin anew. They are merged one by one by [`ContentDevice::merge_cold`]. Whether anything had been
     /// counted: if not, and as long as nothing happens, another scan notes the same.
     pub fn begin_cold_scan(&mut self) -> bool {
-        self.store.note_cold_pages()
+        self.store.begin_cold_scan()
     }
 
     /// When the next page that the scan found cold could be read, its dies being idle; `None` if there is

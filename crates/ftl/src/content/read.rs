@@ -112,12 +112,12 @@ impl<T: Parts> ContentDevice<T> {
         read.done = self
             .store
             .read_places(&mut self.core, ready, object, cause, tag)?;
-        if let Some(delta) = &mut self.store.policies.delta
-            && read.encoded
-            && cause == Cause::Host
-        {
-            delta.counters.reads += 1;
-            delta.counters.double_reads += u64::from(read.done.iter().all(Option::is_some));
+        if read.encoded && cause == Cause::Host {
+            let both = read.done.iter().all(Option::is_some);
+            self.store.count(|counters| {
+                counters.reads += 1;
+                counters.double_reads += u64::from(both);
+            });
         }
         Ok(read)
     }

@@ -6,7 +6,6 @@
 //! Invariants: an object that nothing refers to does not exist; a packed object's base does; a packed
 //! page has a live slot for each packed object in it to which a logical page refers.
 
-mod bases;
 mod encode;
 mod history;
 mod merge;
@@ -22,13 +21,17 @@ use crate::core::relocate::{Relocate, Relocation};
 use crate::map_cache::{MapCache, MapEntry};
 use crate::mapping::Mapping;
 use crate::mapping::objects::Objects;
-use crate::policies::delta::packs::Removed;
+use crate::mapping::packing::Packing;
+use crate::mapping::packs::Removed;
+use crate::policies::encoding::EncodingCounters;
 use crate::policies::history::Versions;
-use crate::policies::{Policy, PolicySet, dedup};
+use crate::policies::{Policy, PolicySet, View, dedup};
 
 /// Map, objects and policies.
 pub(crate) struct Store<T: Parts> {
     pub objects: Objects<T::Content>,
+    /// What is packed, where values may be encoded.
+    pub packing: Option<Packing<EncodedOf<T>>>,
     pub policies: PolicySet<T::Content, EncodedOf<T>>,
     pub ledger: T::Ledger,
     pub encoder: T::Encoder,
@@ -39,6 +42,41 @@ pub(crate) struct Store<T: Parts> {
 }
 
 impl<T: Parts> Store<T> {
+    /// What policies look at to answer, where values may be encoded.
+    pub fn view(&self) -> Option<View<'_, T::Content, EncodedOf<T>>> {
+        let packing = self.packing.as_ref()?;
+        Some(View {
+            objects: &self.objects,
+            packing,
+            records: self.records(),
+        })
+    }
+
+    /// The same, and the policies to be asked.
+    #[expect(clippy::type_complexity, reason = "two references")]
+    pub fn asked(
+        &mut self,
+    ) -> Option<(
+        View<'_, T::Content, EncodedOf<T>>,
+        &mut PolicySet<T::Content, EncodedOf<T>>,
+    )> {
+        let records = self.records();
+        let packing = self.packing.as_ref()?;
+        let view = View {
+            objects: &self.objects,
+            packing,
+            records,
+        };
+        Some((view, &mut self.policies))
+    }
+
+    /// Counts what is done with encoded values.
+    pub fn count(&mut self, count: impl FnOnce(&mut EncodingCounters)) {
+        if let Some(encoded) = &mut self.policies.encoded {
+            count(&mut encoded.counters);
+        }
+    }
+
     /// The object that may hold this content.
     #[inline(always)]
     pub fn candidate(&self, content: T::Content) -> Option<ObjectId> {
@@ -87,7 +125,7 @@ impl<T: Parts> Store<T> {
     /// What a map entry says of an object.
     pub fn entry_of(&self, object: Option<ObjectId>) -> MapEntry {
         let packed = object.and_then(|object| self.objects.packed(object));
-        let (Some((pack, base)), Some(delta)) = (packed, &self.policies.delta) else {
+        let (Some((pack, base)), Some(packing)) = (packed, &self.packing) else {
             return MapEntry {
                 object,
                 ..MapEntry::default()
@@ -96,7 +134,7 @@ impl<T: Parts> Store<T> {
         MapEntry {
             object,
             base: (base.is_some()).then_some(base),
-            waits: !delta.packs.at(pack).is_some(),
+            waits: !packing.packs.at(pack).is_some(),
         }
     }
 
@@ -179,13 +217,12 @@ impl<T: Parts> Store<T> {
     /// A packed object leaves its page and its base; no logical page counts as referring to its slot.
     #[inline(never)]
     pub fn unpack(&mut self, core: &mut CoreOf<T>, object: ObjectId) {
-        let (Some((pack, base)), Some(delta)) =
-            (self.objects.packed(object), &mut self.policies.delta)
+        let (Some((pack, base)), Some(packing)) = (self.objects.packed(object), &mut self.packing)
         else {
             return;
         };
-        delta.packed -= 1;
-        let removed = delta.packs.remove(pack, object);
+        packing.packed -= 1;
+        let removed = packing.packs.remove(pack, object);
         if let Removed::FromRam(value) = &removed {
             self.encoder.give_up(value);
         }
@@ -205,8 +242,8 @@ impl<T: Parts> Store<T> {
         let before = object.is_some() && self.objects.is_pinned_alone(object);
         let answer = change(&mut self.objects);
         let after = object.is_some() && self.objects.is_pinned_alone(object);
-        if let Some(delta) = &mut self.policies.delta {
-            delta.pinned = delta.pinned + u32::from(after) - u32::from(before);
+        if let Some(packing) = &mut self.packing {
+            packing.pinned = packing.pinned + u32::from(after) - u32::from(before);
         }
         answer
     }
@@ -219,9 +256,9 @@ impl<T: Parts> Store<T> {
         }
         self.referenced += 1;
         if let Some(pack) = self.objects.pack_of_delta(object)
-            && let Some(delta) = &mut self.policies.delta
+            && let Some(packing) = &mut self.packing
         {
-            delta.packs.gain_live(pack);
+            packing.packs.gain_live(pack);
         }
     }
 
@@ -233,9 +270,9 @@ impl<T: Parts> Store<T> {
         }
         self.referenced -= 1;
         if let Some(pack) = self.objects.pack_of_delta(object)
-            && let Some(delta) = &mut self.policies.delta
+            && let Some(packing) = &mut self.packing
         {
-            delta.packs.lose_live(pack);
+            packing.packs.lose_live(pack);
         }
     }
 
@@ -246,8 +283,8 @@ impl<T: Parts> Store<T> {
         if T::ENCODES
             && let Some((pack, base)) = self.objects.packed(object)
         {
-            if let Some(delta) = &self.policies.delta {
-                delta.packs.prefetch(pack);
+            if let Some(packing) = &self.packing {
+                packing.packs.prefetch(pack);
             }
             if base.is_some() {
                 self.objects.prefetch_object(base);
@@ -266,11 +303,10 @@ impl<T: Parts> Store<T> {
     #[inline(always)]
     pub fn prefetch_neighbours(&self, core: &CoreOf<T>, object: ObjectId) {
         if T::ENCODES
-            && let (Some((pack, _)), Some(delta)) =
-                (self.objects.packed(object), &self.policies.delta)
+            && let (Some((pack, _)), Some(packing)) = (self.objects.packed(object), &self.packing)
         {
-            delta.packs.prefetch_slots(pack);
-            core.prefetch(delta.packs.at(pack));
+            packing.packs.prefetch_slots(pack);
+            core.prefetch(packing.packs.at(pack));
         } else {
             core.blocks().prefetch_neighbours(self.objects.at(object));
         }
@@ -300,10 +336,12 @@ impl<T: Parts> Store<T> {
         }
         let whole = alive.iter().filter(|&&o| !objects.is_packed(o));
         let whole = whole.map(|&object| Owner::object(object));
-        core.check(self, whole.chain(self.policies.owners()))?;
-        if let Some(delta) = &self.policies.delta {
+        let packs = self.packing.iter().flat_map(Packing::owners);
+        core.check(self, whole.chain(packs).chain(self.policies.owners()))?;
+        if let Some(packing) = &self.packing {
+            packing.check(objects, &alive)?;
             core.check_slack(self)?;
-            self.check_room(core, delta)?;
+            self.check_room(core, packing)?;
         }
         Ok(())
     }
@@ -317,19 +355,20 @@ impl<T: Parts> Store<T> {
     /// is being filled has its unit already.
     pub fn units(&self, core: &CoreOf<T>) -> u64 {
         let live = u64::from(self.objects.live() + self.tables());
-        let Some(delta) = &self.policies.delta else {
+        let Some(packing) = &self.packing else {
             return live;
         };
         let reserved = match core.options().barriers {
-            true => delta.packs.in_ram_count(),
+            true => packing.packs.in_ram_count(),
             false => 0,
         };
-        live - u64::from(delta.packed) + u64::from(delta.packs.on_flash() + reserved)
+        live - u64::from(packing.packed) + u64::from(packing.packs.on_flash() + reserved)
     }
 
     /// Bytes held by map, objects and policies.
     pub fn heap_bytes(&self) -> usize {
-        self.objects.heap_bytes() + self.policies.heap_bytes()
+        let packs = self.packing.as_ref().map_or(0, |p| p.packs.heap_bytes());
+        self.objects.heap_bytes() + packs + self.policies.heap_bytes()
     }
 }
 
@@ -361,8 +400,10 @@ impl<T: Parts> Mapping for Store<T> {
             return;
         }
         let owned = owner.owned();
-        if let Owned::Value(object) = owned {
-            self.objects.place(object, to);
+        match (owned, &mut self.packing) {
+            (Owned::Value(object), _) => self.objects.place(object, to),
+            (Owned::Pack(pack), Some(packing)) => packing.packs.relocate(pack, to),
+            _ => {}
         }
         self.policies.on_relocate(&self.objects, owned, to);
     }
@@ -378,27 +419,26 @@ impl<T: Parts> Mapping for Store<T> {
         }
         match owner.owned() {
             Owned::Value(object) => self.objects.location(object),
+            Owned::Pack(pack) => Some(self.packing.as_ref()?.packs.at(pack)),
             owned => self.policies.location(owned),
         }
     }
 
     fn each_value(&self, owner: Owner, name: &mut dyn FnMut(ObjectId)) {
-        if let (Some(delta), Owned::Pack(pack)) = (&self.policies.delta, owner.owned()) {
-            let slots = delta.packs.slots(pack).iter();
+        if let (Some(packing), Owned::Pack(pack)) = (&self.packing, owner.owned()) {
+            let slots = packing.packs.slots(pack).iter();
             let named = slots.map(|slot| slot.object).filter(|o| o.is_some());
             named.for_each(name);
         }
     }
 
     fn entry_dropped(&mut self, lpn: Lpn) {
-        if let Some(delta) = &mut self.policies.delta {
-            delta.heat.forget(lpn);
-        }
+        self.policies.on_entry_dropped(lpn);
     }
 
     fn dead_bytes(&self, owner: Owner) -> u32 {
-        match (&self.policies.delta, owner.owned()) {
-            (Some(delta), Owned::Pack(pack)) if T::ENCODES => delta.packs.dead_bytes(pack),
+        match (&self.packing, owner.owned()) {
+            (Some(packing), Owned::Pack(pack)) if T::ENCODES => packing.packs.dead_bytes(pack),
             _ => 0,
         }
     }
@@ -407,7 +447,7 @@ impl<T: Parts> Mapping for Store<T> {
 impl<T: Parts> Relocate<T::Flash, T::Cache> for Store<T> {
     #[inline(always)]
     fn rewrite(&mut self, core: &mut CoreOf<T>, unit: Relocation) -> Result<bool, Failure<T>> {
-        if !T::ENCODES || self.policies.delta.is_none() {
+        if !T::ENCODES || self.packing.is_none() {
             return Ok(false);
         }
         self.give_other_form(core, unit)
@@ -420,7 +460,7 @@ impl<T: Parts> Relocate<T::Flash, T::Cache> for Store<T> {
         at: Time,
         victim: BlockId,
     ) -> Result<(), Failure<T>> {
-        if !T::ENCODES || self.policies.delta.is_none() || !core.options().barriers {
+        if !T::ENCODES || self.packing.is_none() || !core.options().barriers {
             return Ok(());
         }
         self.program_moved(core, at, victim)

@@ -3,12 +3,16 @@
 //! * [`direct`] — no policy is on: the object *is* the logical page
 //! * [`objects`] — an object is one stored value; what keeps it alive is a reference to it
 //! * `counts` — the references of an object in one word
+//! * [`packs`] — packed pages and their directories
+//! * [`packing`] — what is packed in them, and how much may be
 //!
 //! [`Mapping`] is what the core asks of either.
 
 mod counts;
 pub mod direct;
 pub mod objects;
+pub mod packing;
+pub mod packs;
 
 use flashlore_flash::{Lpn, ObjectId, Owner, Ppn};
 

@@ -1,6 +1,6 @@
 //! The answer to a write.
 
-use super::delta::forms::Encoding;
+use super::encoding::forms::Encoding;
 use flashlore_flash::ObjectId;
 
 /// What becomes of a write. `V` is an encoded value.

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::{Lpn, PackId, Ppn};
 
-use crate::policies::delta::packs::{HEADER_BYTES, MOST_BYTES, SLOT_BYTES};
+use crate::mapping::packs::{HEADER_BYTES, MOST_BYTES, SLOT_BYTES};
 
 /// Log pages are numbered up to here, then from 0 again: there are never so many at a time.
 const RING: u32 = 1 << 30;

@@ -13,7 +13,7 @@ use super::TrapFtl;
 use super::log::{Encoded, New};
 use crate::error::FtlError;
 use crate::mapping::Mapping;
-use crate::policies::delta::packs::MOST_BYTES;
+use crate::mapping::packs::MOST_BYTES;
 use crate::policies::history::OnPressure;
 
 /// What is to be recorded of a change.

@@ -1,13 +1,13 @@
 //! Policies as most tests want them; they name what is otherwise.
 
 use flashlore_content::history::HistoryOptions;
-use flashlore_ftl::policies::delta::DeltaOptions;
 use flashlore_ftl::policies::delta::heat::HeatOptions;
-use flashlore_ftl::policies::delta::viability::ViabilityOptions;
+use flashlore_ftl::policies::encoding::EncodingOptions;
+use flashlore_ftl::policies::encoding::viability::ViabilityOptions;
 use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
 
 /// Deltas as in DeltaFTL's paper, hot from two writes and from two reads on; nothing is limited.
-pub const DELTAS: DeltaOptions = DeltaOptions {
+pub const DELTAS: EncodingOptions = EncodingOptions {
     deltas: true,
     compress: false,
     hot_writes: 2,

@@ -5,10 +5,10 @@ use std::fmt;
 use flashlore_content::DedupOptions;
 use flashlore_content::history::{HistoryOptions, Schedule, Tier};
 use flashlore_ftl::VictimChoice;
-use flashlore_ftl::policies::delta::DeltaOptions;
 use flashlore_ftl::policies::delta::heat::HeatOptions;
 use flashlore_ftl::policies::delta::similar::SimilarOptions;
-use flashlore_ftl::policies::delta::viability::ViabilityOptions;
+use flashlore_ftl::policies::encoding::EncodingOptions;
+use flashlore_ftl::policies::encoding::viability::ViabilityOptions;
 use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
 use proptest::prelude::*;
 use proptest::strategy::Union;
@@ -132,7 +132,7 @@ pub struct Case {
     /// Exported pages in hundredths of the most there can be.
     pub fill: u32,
     pub dedup: DedupOptions,
-    pub delta: Option<DeltaOptions>,
+    pub delta: Option<EncodingOptions>,
     pub versions: Option<VersionsOptions>,
     pub lengths: Lengths,
     /// Places of the buffer, and pages of a bucket.
@@ -234,7 +234,7 @@ fn dedup_options(on: bool) -> impl Strategy<Value = DedupOptions> {
     })
 }
 
-fn delta_options() -> impl Strategy<Value = DeltaOptions> {
+fn delta_options() -> impl Strategy<Value = EncodingOptions> {
     let forms = prop_oneof![
         6 => Just((true, false)),
         5 => Just((true, true)),
@@ -249,7 +249,7 @@ fn delta_options() -> impl Strategy<Value = DeltaOptions> {
     );
     (forms, 0u8..3, 2u8..17, limits).prop_map(|(forms, hot_writes, hot_reads, limits)| {
         let (most_bytes, entries, lambda, most_pinned, similar) = limits;
-        DeltaOptions {
+        EncodingOptions {
             deltas: forms.0,
             compress: forms.1,
             hot_writes,

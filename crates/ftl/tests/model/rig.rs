@@ -83,7 +83,7 @@ impl Rig {
         let exported = options.exported;
         let policies = Policies {
             dedup: case.dedup,
-            delta: case.delta,
+            encoding: case.delta,
             versions: case.versions.clone(),
             encoder: case.lengths,
         };
@@ -121,15 +121,15 @@ impl Rig {
                 continue;
             };
             let valid = self.ftl.core().blocks().is_valid(unit);
-            let named = match (&stored.page, &self.ftl.delta()) {
+            let named = match (&stored.page, &self.ftl.packing()) {
                 _ if !valid => false,
-                (Page::Packed(values), Some(delta)) if !values.is_empty() => {
-                    let used = delta
+                (Page::Packed(values), Some(packing)) if !values.is_empty() => {
+                    let used = packing
                         .packs
                         .used()
-                        .find(|&(pack, _)| delta.packs.at(pack) == unit);
+                        .find(|&(pack, _)| packing.packs.at(pack) == unit);
                     used.is_some_and(|(pack, _)| {
-                        let slots = delta.packs.slots(pack);
+                        let slots = packing.packs.slots(pack);
                         slots.iter().all(|slot| slot.object.is_some())
                     })
                 }

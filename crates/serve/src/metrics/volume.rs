@@ -1,7 +1,7 @@
 //! What a volume tells.
 
 use flashlore_volume::disk::DiskError;
-use flashlore_volume::{Counters, DedupCounters, DeltaCounters, HistoryStatus, Status, Survey};
+use flashlore_volume::{Counters, DedupCounters, EncodingCounters, HistoryStatus, Status, Survey};
 
 use super::identity;
 use super::text::{MetricKind, Page};
@@ -31,7 +31,7 @@ struct Looked {
     status: Status,
     counters: Counters,
     dedup: Option<DedupCounters>,
-    encoding: Option<DeltaCounters>,
+    encoding: Option<EncodingCounters>,
     history: Option<HistoryStatus>,
     /// The least window, and whether writes are refused for it.
     least: Option<(u64, bool)>,

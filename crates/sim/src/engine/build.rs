@@ -11,10 +11,11 @@ use flashlore_flash::{Flash, Geometry, Time};
 use flashlore_ftl as ftl;
 use flashlore_ftl::buffer::Policy;
 use flashlore_ftl::map_cache::{CacheOptions, EntryKind};
+use flashlore_ftl::mapping::packs;
 use flashlore_ftl::policies::delta::heat::HeatOptions;
 use flashlore_ftl::policies::delta::similar::SimilarOptions;
-use flashlore_ftl::policies::delta::viability::{self, ViabilityOptions};
-use flashlore_ftl::policies::delta::{DeltaOptions, packs};
+use flashlore_ftl::policies::encoding::EncodingOptions;
+use flashlore_ftl::policies::encoding::viability::{self, ViabilityOptions};
 use flashlore_ftl::policies::history::VersionsOptions;
 use flashlore_trace::PageSource;
 
@@ -178,12 +179,12 @@ pub fn dedup_options(system: &SystemConfig, device: &DeviceConfig) -> DedupOptio
 ///
 /// # Errors
 /// A device without a fixed size; bytes of pages that are needed and not known.
-pub fn delta_options<'a>(
+pub fn encoding_options<'a>(
     system: &SystemConfig,
     device: &DeviceConfig,
     seed: u64,
     pages: Option<&'a dyn PageSource>,
-) -> Result<(Option<DeltaOptions>, Lengths<'a>), RunError> {
+) -> Result<(Option<EncodingOptions>, Lengths<'a>), RunError> {
     let (delta, compress, codec) = (&system.delta, &system.compress, &system.codec);
     let exported = device.shape()?.exported_units as f64;
     let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
@@ -197,7 +198,7 @@ pub fn delta_options<'a>(
         Entries::Unlimited => None,
         Entries::Limited(entries) => Some(count(entries)),
     };
-    let options = DeltaOptions {
+    let options = EncodingOptions {
         deltas: delta.enabled,
         compress: compress.enabled,
         hot_writes: delta.hot_writes,

@@ -52,10 +52,10 @@ pub fn with_device<'a, U: UseDevice<'a>>(
         return user.with(Trap::new(flash, ftl, versions, encoder).map_err(refused)?);
     }
     if config.system.encodes() || config.system.history.enabled {
-        let (delta, encoder) = build::delta_options(&config.system, device, seed, pages)?;
+        let (delta, encoder) = build::encoding_options(&config.system, device, seed, pages)?;
         let policies = Policies {
             dedup: build::dedup_options(&config.system, device),
-            delta,
+            encoding: delta,
             versions: build::versions_options(&config.system, device)?,
             encoder,
         };
@@ -105,7 +105,7 @@ fn deduplicating<'a, L: Ledger<PageTag> + 'a, U: UseDevice<'a>>(
         Some(cache) => {
             let policies = Policies {
                 dedup: policy,
-                delta: None,
+                encoding: None,
                 versions: None,
                 encoder: NoEncoder,
             };

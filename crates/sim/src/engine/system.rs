@@ -15,7 +15,7 @@ use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Lpn, PackId, Tag, Time, When};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::map_cache::MapCache;
-use flashlore_ftl::policies::delta::DeltaCounters;
+use flashlore_ftl::policies::encoding::EncodingCounters;
 use flashlore_ftl::policies::history::{RewindCost, VersionCounters};
 use flashlore_ftl::policies::prefetch::PrefetchCounters;
 use flashlore_ftl::{Candidate, CandidateRead, FtlError, PartsRead, Unhashed};
@@ -205,7 +205,7 @@ pub trait System {
 #[derive(Debug, Clone, Copy)]
 pub struct EncodingTotals {
     /// What happened to writes and encoded values.
-    pub counters: DeltaCounters,
+    pub counters: EncodingCounters,
     /// Encoded values.
     pub packed: u32,
     /// Pages that are kept only because deltas from them are.

@@ -23,7 +23,7 @@
 
 use flashlore_content::{Digest, PAGE_BYTES, VolumeKey};
 use flashlore_flash::Lpn;
-use flashlore_ftl::policies::delta::packs::SLOT_BYTES;
+use flashlore_ftl::mapping::packs::SLOT_BYTES;
 
 use super::cursor::{Reader, Writer};
 

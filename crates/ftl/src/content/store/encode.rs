@@ -1,18 +1,12 @@
-//! Which form a write takes, and its way into a packed page.
-//!
-//! A write is a *candidate* for a delta when its page is write-hot and not read-hot, and always for compression.
-//! It is encoded, and takes the form that costs least: bytes programmed, and `lambda` times the bytes that it alone
-//! keeps alive (the base, unless something else refers to that). A delta is always taken from the base, never from
-//! another delta, so a read needs two pages at most. A base is whole or compressed by itself. A page without a
-//! base of its own may get one by similarity ([`crate::policies::delta::similar`]), however seldom it is written.
+//! The forms that policies offer for a write are encoded here, and the one that was decided finds its way into a packed
+//! page.
 //!
 //! The page being filled is programmed when the next value does not fit. That may collect, and collection
 //! may make the page's present value whole: then the encoded value would keep an old base alive, and the
 //! write is stored whole instead.
 
 use flashlore_content::delta::{Short, Value};
-use flashlore_content::{Encoder, Ledger};
-use flashlore_flash::geometry::UNIT_BYTES;
+use flashlore_content::{Encoder, Ledger, Sketch};
 use flashlore_flash::{
     Cause, Completion, Flash, Lpn, ObjectId, Owner, Ready, Stream, Tag, Unit, When,
 };
@@ -23,150 +17,107 @@ use crate::content::parts::{CoreOf, EncodedOf, Failure, PageOf, Parts};
 use crate::error::FtlError;
 use crate::map_cache::MapCache;
 use crate::mapping::Mapping;
-use crate::policies::decision::Decision;
-use crate::policies::delta::Delta;
-use crate::policies::delta::forms::{Encoding, Forms};
-use crate::policies::delta::packs::{Filler, MOST_BYTES, Packs, SLOT_BYTES, Slot};
+use crate::mapping::packing::Packing;
+use crate::mapping::packs::{Filler, MOST_BYTES, Packs, Slot};
+use crate::policies::Policy;
 use crate::policies::delta::similar::Base;
+use crate::policies::encoding::forms::{Encoding, Form, Offers};
 
 impl<T: Parts> Store<T> {
-    /// A page is about to be written: counts that and says whether the write is to be encoded.
+    /// A page is about to be written: tells the policies and says whether the write is to be encoded.
     pub fn begin_write(&mut self, lpn: Lpn) -> bool {
-        let Some(delta) = &mut self.policies.delta else {
-            return false;
-        };
-        delta.heat.write(lpn);
-        let compress = delta.options.compress && delta.most_packs > 0;
-        let similar = delta.similar.is_some() && delta.may_differ(lpn);
-        if !compress && !similar && self.base_of(lpn).is_none() {
+        self.policies.on_write_begun(lpn);
+        let may = |view| self.policies.may_encode(&view, lpn);
+        if !self.view().is_some_and(may) {
             return false;
         }
-        let Some(delta) = &mut self.policies.delta else {
+        let Some(encoded) = &mut self.policies.encoded else {
             return false;
         };
-        delta.counters.candidates += 1;
-        delta.viability.wants()
+        encoded.counters.candidates += 1;
+        encoded.viability.wants()
     }
 
     /// How a write of the page would be encoded if it came now, unless it is a duplicate: the object it would be a
     /// delta from, other than by similarity, and whether it would be compressed by itself. Nothing is counted.
     pub fn encoding_of(&self, lpn: Lpn) -> (Option<ObjectId>, bool) {
-        let Some(delta) = self
-            .policies
-            .delta
-            .as_ref()
-            .filter(|d| !d.viability.is_baseline())
+        let encoded = self.policies.encoded.as_ref();
+        let view = self.view();
+        let Some(view) = view.filter(|_| encoded.is_some_and(|e| !e.viability.is_baseline()))
         else {
             return (None, false);
         };
-        let compress = delta.options.compress && delta.most_packs > 0;
-        let base = delta.is_write_hot_next(lpn).then(|| self.base_if_hot(lpn));
-        (base.flatten(), compress)
+        let forms = self.policies.next_forms(&view, lpn);
+        let mut forms = forms.into_iter().flatten();
+        let base = forms.clone().find_map(|form| form.base);
+        (
+            base.map(Base::object),
+            forms.any(|form| form.base.is_none()),
+        )
     }
 
-    /// The object that a write of the page would be a delta from.
+    /// The object that a write of the page being written would be a delta from, other than by similarity.
     pub fn base_of(&self, lpn: Lpn) -> Option<ObjectId> {
-        let is_hot = self.policies.delta.as_ref()?.is_write_hot(lpn);
-        is_hot.then(|| self.base_if_hot(lpn)).flatten()
+        self.policies.base_of(&self.view()?, lpn)
     }
 
-    /// The same of a page that is written often.
-    fn base_if_hot(&self, lpn: Lpn) -> Option<ObjectId> {
-        if !self.policies.delta.as_ref()?.may_differ(lpn) {
+    /// Whether a write of a page, to be encoded, is sketched: bases are chosen by that, and it has none of its own.
+    pub fn needs_sketch(&self, lpn: Lpn) -> bool {
+        self.view()
+            .is_some_and(|view| self.policies.needs_sketch(&view, lpn))
+    }
+
+    /// The sketch of a write, if it needs one and its bytes are known.
+    fn sketch(&mut self, lpn: Lpn, new: Value<'_, T::Content, PageOf<T>>) -> Option<Sketch> {
+        if !self.needs_sketch(lpn) {
             return None;
         }
-        let old = self.objects.object_of(lpn)?;
-        let base = match self.objects.packed(old) {
-            None | Some((_, ObjectId::NONE)) => old,
-            Some((_, base)) => base,
-        };
-        self.is_within_quota(base).then_some(base)
+        self.encoder.sketch(new)
     }
 
-    /// Encodes a write in every way that may pay.
-    pub fn forms(
+    /// Encodes a write in every form that a policy offers.
+    pub fn offers(
         &mut self,
         core: &mut CoreOf<T>,
         lpn: Lpn,
         new: Value<'_, T::Content, PageOf<T>>,
-    ) -> Result<Forms<EncodedOf<T>>, Failure<T>> {
+    ) -> Result<Offers<EncodedOf<T>>, Failure<T>> {
         let sketch = self.sketch(lpn, new);
-        let delta = match self.base_at_commit(lpn, sketch.as_ref()) {
-            Some(base) => {
-                let found = match self.encoder.delta_ahead(base.object(), &new) {
-                    Some(found) => found,
-                    None => self.delta_from(core, base.object(), new)?,
+        let mut offers = Offers::new(sketch);
+        let Some((view, policies)) = self.asked() else {
+            return Ok(offers);
+        };
+        let forms = policies.forms(&view, lpn, sketch.as_ref());
+        let most = self.policies.encoded.as_ref().map_or(0, |e| e.most_bytes);
+        for form in forms.into_iter().flatten() {
+            if let Some((length, value)) = self.encode(core, form, new)? {
+                let encoding = Encoding {
+                    form,
+                    length,
+                    value,
                 };
-                found.map(|(length, value)| (base, length, value))
+                offers.add(encoding, most);
             }
-            None => None,
-        };
-        let compress = self
-            .policies
-            .delta
-            .as_ref()
-            .is_some_and(|d| d.options.compress);
-        let alone = match compress {
-            true => self.encoder.alone(new, MOST_BYTES as u16),
-            false => None,
-        };
-        let lengths = [
-            delta.as_ref().map(|(_, length, _)| *length),
-            alone.as_ref().map(|(length, _)| *length),
-        ];
-        if let Some(delta) = &mut self.policies.delta {
-            delta.viability.observe(lengths.into_iter().flatten().min());
         }
-        Ok(Forms {
-            delta,
-            alone,
-            sketch,
-        })
+        if let Some(encoded) = &mut self.policies.encoded {
+            encoded.viability.observe(offers.shortest);
+        }
+        Ok(offers)
     }
 
-    /// The form of a write that costs least: bytes programmed, and `lambda` times the bytes that it alone keeps alive.
-    pub fn cheapest(&self, lpn: Lpn, forms: Forms<EncodedOf<T>>) -> Decision<EncodedOf<T>> {
-        let Some(options) = self.policies.delta.as_ref().map(|delta| delta.options) else {
-            return Decision::Whole;
+    /// A value in a form; nothing if it cannot be, or is longer than a packed page takes.
+    fn encode(
+        &mut self,
+        core: &mut CoreOf<T>,
+        form: Form,
+        new: Value<'_, T::Content, PageOf<T>>,
+    ) -> Result<Short<EncodedOf<T>>, Failure<T>> {
+        let Some(base) = form.base else {
+            return Ok(self.encoder.alone(new, MOST_BYTES as u16));
         };
-        let Forms {
-            delta,
-            alone,
-            sketch,
-        } = forms;
-        let cost = |length: u16, kept: u32| {
-            let programmed = (u64::from(length) + u64::from(SLOT_BYTES)) * 1000;
-            programmed + u64::from(options.lambda) * u64::from(kept)
-        };
-        let whole = u64::from(UNIT_BYTES) * 1000;
-        let pays = |length: u16, cost: u64| length <= options.most_bytes && cost < whole;
-        let delta = delta.and_then(|(base, length, value)| {
-            let cost = cost(length, self.bytes_kept_for(lpn, base.object()));
-            let encoding = Encoding {
-                length,
-                base: base.object(),
-                similar: matches!(base, Base::Similar(_)),
-                sketch,
-                value,
-            };
-            pays(length, cost).then_some((cost, encoding))
-        });
-        let alone = alone.and_then(|(length, value)| {
-            let cost = cost(length, 0);
-            let encoding = Encoding {
-                length,
-                base: ObjectId::NONE,
-                similar: false,
-                sketch,
-                value,
-            };
-            pays(length, cost).then_some((cost, encoding))
-        });
-        match (delta, alone) {
-            (Some((_, delta)), None) => Decision::Delta(delta),
-            (Some((cost, delta)), Some((other, _))) if cost <= other => Decision::Delta(delta),
-            (_, Some((_, alone))) => Decision::Compressed(alone),
-            (None, None) => Decision::Whole,
+        match self.encoder.delta_ahead(base.object(), &new) {
+            Some(found) => Ok(found),
+            None => self.delta_from(core, base.object(), new),
         }
     }
 
@@ -189,35 +140,6 @@ impl<T: Parts> Store<T> {
         Ok(self.encoder.delta(old, new, MOST_BYTES as u16))
     }
 
-    /// Bytes of a base that nothing but the next delta of a page would keep alive.
-    fn bytes_kept_for(&self, lpn: Lpn, base: ObjectId) -> u32 {
-        if !self.is_kept_for(lpn, base) {
-            return 0;
-        }
-        let packed = self.objects.packed(base).zip(self.policies.delta.as_ref());
-        let slot = packed.and_then(|((pack, _), delta)| delta.packs.slot_of(pack, base));
-        slot.map_or(UNIT_BYTES, |(_, slot)| u32::from(slot.length) + SLOT_BYTES)
-    }
-
-    /// Whether nothing but the next delta of a page would keep its base alive.
-    fn is_kept_for(&self, lpn: Lpn, base: ObjectId) -> bool {
-        let objects = &self.objects;
-        let Some(old) = objects.object_of(lpn) else {
-            return false;
-        };
-        if self.records() {
-            // What the page holds now becomes an old version, which needs the base, too.
-            return false;
-        }
-        if old == base {
-            return objects.references(base) == 1
-                && objects.kept(base) == 0
-                && objects.pins(base) == 0;
-        }
-        let dies = objects.references(old) == 1 && objects.kept(old) == 0;
-        dies && objects.sole_dependent(base) == Some(old)
-    }
-
     /// Stores an encoded write; `None` if it must be stored whole after all.
     pub fn store_packed(
         &mut self,
@@ -229,22 +151,24 @@ impl<T: Parts> Store<T> {
         tag: Tag,
     ) -> Result<Option<(ObjectId, Completion)>, Failure<T>> {
         let Encoding {
+            form,
             length,
-            base,
-            similar,
-            sketch,
             value,
         } = encoding;
         let object = self.objects.allocate(content);
+        let base = form.base_object();
         if base.is_some() {
             self.watching_pins(base, |objects| objects.pin(base, object));
         }
-        let stands = |store: &Self| !base.is_some() || similar || store.base_of(lpn) == Some(base);
+        let stands = |store: &Self| match form.base {
+            Some(Base::Own(base)) => store.base_of(lpn) == Some(base),
+            Some(Base::Similar(_)) | None => true,
+        };
         // A write that turns out to be stored whole waits for that alone.
         let asker = |store: &Self| if stands(store) { tag } else { Tag::NONE };
         let programmed = self.make_fit(core, when, lpn, length, asker);
         let fits = programmed.is_ok() && stands(self);
-        let Some(delta) = self.policies.delta.as_mut().filter(|_| fits) else {
+        let Some(packing) = self.packing.as_mut().filter(|_| fits) else {
             if base.is_some() && self.watching_pins(base, |o| o.unpin(base, object)) {
                 self.die(core, base);
             }
@@ -257,24 +181,9 @@ impl<T: Parts> Store<T> {
             length,
         };
         self.encoder.hold(object, &value);
-        let pack = delta.packs.push(Filler::Host, slot, false, value);
-        delta.packed += 1;
-        let (count, bytes) = if !base.is_some() {
-            let counters = &mut delta.counters;
-            (&mut counters.compressed, &mut counters.compressed_bytes)
-        } else {
-            let counters = &mut delta.counters;
-            (&mut counters.deltas, &mut counters.delta_bytes)
-        };
-        *count += 1;
-        *bytes += u64::from(length);
-        if similar {
-            delta.count_similar(length);
-        }
+        let pack = packing.packs.push(Filler::Host, slot, false, value);
+        packing.packed += 1;
         self.objects.set_packed(object, pack, base);
-        if !base.is_some() {
-            self.enter_similar(object, sketch);
-        }
         self.ledger.stored(content);
         let done = programmed?.unwrap_or(Completion::instant(when.at));
         Ok(Some((object, done)))
@@ -297,22 +206,17 @@ impl<T: Parts> Store<T> {
         };
         let leaving = old.filter(dies);
         // Another page begins to be filled, now or once this one is programmed.
-        let begins = |delta: &Delta<_>| {
-            let packs = &delta.packs;
+        let begins = |packing: &Packing<_>| {
+            let packs = &packing.packs;
             packs.full(Filler::Host).is_none() || !packs.fits(Filler::Host, length, None)
         };
-        if core.options().barriers && self.policies.delta.as_ref().is_some_and(begins) {
+        if core.options().barriers && self.packing.as_ref().is_some_and(begins) {
             self.make_room(core, when.at)?;
         }
         let fits = |packs: &Packs<_>| {
             packs.fits(Filler::Host, length, None) || packs.fits(Filler::Host, length, leaving)
         };
-        if self
-            .policies
-            .delta
-            .as_ref()
-            .is_none_or(|delta| fits(&delta.packs))
-        {
+        if self.packing.as_ref().is_none_or(|p| fits(&p.packs)) {
             return Ok(None);
         }
         self.program_pack(core, Filler::Host, when, lpn, asker)
@@ -328,7 +232,7 @@ impl<T: Parts> Store<T> {
         lpn: Lpn,
         asker: impl FnOnce(&Self) -> Tag,
     ) -> Result<Option<Completion>, Failure<T>> {
-        let packs = self.policies.delta.as_ref().map(|delta| &delta.packs);
+        let packs = self.packing.as_ref().map(|packing| &packing.packs);
         if packs.is_none_or(|packs| packs.full(filler).is_none()) {
             return Ok(None);
         }
@@ -348,10 +252,10 @@ impl<T: Parts> Store<T> {
             }
         };
         let tag = asker(self);
-        let Some(delta) = &mut self.policies.delta else {
+        let Some(packing) = &mut self.packing else {
             return Ok(None);
         };
-        let Some((pack, values)) = delta.packs.full(filler) else {
+        let Some((pack, values)) = packing.packs.full(filler) else {
             return Ok(None);
         };
         let owner = Owner::pack(pack);
@@ -359,7 +263,7 @@ impl<T: Parts> Store<T> {
         let unit = Unit::New { owner, page };
         let (ppn, done) = core.append_to_frontier(plane, Stream::Log, when, unit, tag)?;
         core.counters.programs_log += 1;
-        delta.packs.placed(filler, ppn);
+        packing.packs.placed(filler, ppn);
         self.tell_of_pack(core, owner);
         Ok(Some(done))
     }
@@ -385,13 +289,14 @@ impl<T: Parts> Store<T> {
         let is_same = |c: &Candidate<T::Content>| {
             self.objects.is_alive(c.object) && self.objects.content(c.object) == c.content
         };
-        let kept = read.filter(is_same).map(|candidate| candidate.object);
+        let read_object = read.filter(is_same).map(|candidate| candidate.object);
         let sketch = self.sketch(lpn, new);
-        let Some(base) = self.base_for(lpn, sketch.as_ref(), kept) else {
+        let Some((view, policies)) = self.asked() else {
             return Ok(None);
         };
-        let object = base.object();
-        self.remember_base(lpn, object);
+        let Some(object) = policies.base_to_read(&view, lpn, sketch.as_ref(), read_object) else {
+            return Ok(None);
+        };
         let content = self.objects.content(object);
         let candidate = Candidate { object, content };
         // Whole or compressed by itself, it lies in one page, if not in RAM.

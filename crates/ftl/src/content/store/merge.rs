@@ -13,8 +13,8 @@ use flashlore_flash::{
 use super::Store;
 use crate::content::parts::{CoreOf, Failure, PageOf, Parts};
 use crate::error::FtlError;
-use crate::policies::delta::Why;
-use crate::policies::delta::packs::Slot;
+use crate::policies::Policy;
+use crate::policies::encoding::Why;
 
 impl<T: Parts> Store<T> {
     /// The flash pages that hold an object: that of its base, if it has one, and its own; without those in
@@ -30,8 +30,8 @@ impl<T: Parts> Store<T> {
 
     /// The flash page that holds an object, unless that is in RAM.
     fn place(&self, object: ObjectId) -> Option<Ppn> {
-        let ppn = match (self.objects.packed(object), &self.policies.delta) {
-            (Some((pack, _)), Some(delta)) => delta.packs.at(pack),
+        let ppn = match (self.objects.packed(object), &self.packing) {
+            (Some((pack, _)), Some(packing)) => packing.packs.at(pack),
             _ => self.objects.at(object),
         };
         ppn.is_some().then_some(ppn)
@@ -43,17 +43,17 @@ impl<T: Parts> Store<T> {
         core: &mut CoreOf<T>,
         object: ObjectId,
     ) -> Result<PageOf<T>, Failure<T>> {
-        let (Some((pack, base)), Some(delta)) = (self.objects.packed(object), &self.policies.delta)
+        let (Some((pack, base)), Some(packing)) = (self.objects.packed(object), &self.packing)
         else {
             return core.content(self.objects.at(object));
         };
-        let Some((slot, _)) = delta.packs.slot_of(pack, object) else {
+        let Some((slot, _)) = packing.packs.slot_of(pack, object) else {
             unreachable!("a packed object has a slot in its page")
         };
-        let encoded = match delta.packs.in_ram(pack, slot) {
+        let encoded = match packing.packs.in_ram(pack, slot) {
             Some(value) => value.clone(),
             None => {
-                let page = core.content(delta.packs.at(pack))?;
+                let page = core.content(packing.packs.at(pack))?;
                 self.encoder.unpack(&page, slot)
             }
         };
@@ -124,15 +124,16 @@ impl<T: Parts> Store<T> {
             owner: Owner::object(object),
             page,
         };
-        let Some(delta) = &mut self.policies.delta else {
-            unreachable!("a packed object is the policy's")
-        };
-        let busy = std::mem::replace(&mut delta.busy, object);
+        let before = self.set_busy(object);
         let appended = core.append_to_next(self, Stream::Host, when, lpn, unit, Tag::NONE);
-        if let Some(delta) = &mut self.policies.delta {
-            delta.busy = busy;
-        }
+        self.set_busy(before);
         Ok(appended?.0)
+    }
+
+    /// Notes the object that is being merged, or none; answers the one noted before.
+    fn set_busy(&mut self, object: ObjectId) -> ObjectId {
+        let packing = self.packing.as_mut();
+        packing.map_or(ObjectId::NONE, |p| std::mem::replace(&mut p.busy, object))
     }
 
     /// With deduplication: if the value of a packed object is stored already, its logical page shares that.
@@ -158,19 +159,17 @@ impl<T: Parts> Store<T> {
         self.policies.dedup.counters.corrupted += u64::from(!same);
         self.policies.dedup.index.touch(&mut self.objects, found);
         self.redirect(core, lpn, found);
-        if let Some(delta) = &mut self.policies.delta {
-            delta.count_merge(why);
-            delta.counters.merges_shared += 1;
-        }
+        self.count(|counters| {
+            counters.count_merge(why);
+            counters.merges_shared += 1;
+        });
         true
     }
 
     /// A packed object has been programmed as a whole page.
     pub fn merged(&mut self, core: &mut CoreOf<T>, object: ObjectId, ppn: Ppn, why: Why) {
         core.counters.programs_merge += 1;
-        if let Some(delta) = &mut self.policies.delta {
-            delta.count_merge(why);
-        }
+        self.count(|counters| counters.count_merge(why));
         self.materialized(core, object, ppn);
         let known = self.candidate(self.objects.content(object)).is_some();
         if self.policies.dedup.is_on() && !known {
@@ -181,10 +180,10 @@ impl<T: Parts> Store<T> {
     /// A packed object lies in a unit of its own from now on.
     pub fn materialized(&mut self, core: &mut CoreOf<T>, object: ObjectId, ppn: Ppn) {
         let pack = self.objects.pack_of_delta(object);
-        if let Some(delta) = &mut self.policies.delta
+        if let Some(packing) = &mut self.packing
             && let Some(pack) = pack.filter(|_| self.objects.references(object) > 0)
         {
-            delta.packs.lose_live(pack);
+            packing.packs.lose_live(pack);
         }
         self.unpack(core, object);
         self.objects.set_whole(object, ppn);
@@ -209,41 +208,14 @@ impl<T: Parts> Store<T> {
         Ok(done)
     }
 
-    /// Notes the pages stored as deltas that are not write-hot, and lets all counts begin anew; whether there
-    /// were any.
-    pub fn note_cold_pages(&mut self) -> bool {
-        let Some(delta) = &self.policies.delta else {
-            return false;
-        };
-        let slots = delta
-            .packs
-            .used()
-            .flat_map(|(pack, _)| delta.packs.slots(pack));
-        let is_cold = |slot: &&Slot| {
-            let live = slot.object.is_some() && self.objects.get(slot.lpn) == slot.object;
-            let is_delta = live && self.objects.is_delta(slot.object);
-            is_delta && !delta.is_write_hot(slot.lpn) && self.is_to_merge(slot)
-        };
-        let cold = slots.filter(is_cold).map(|slot| slot.lpn).collect();
-        let Some(delta) = &mut self.policies.delta else {
-            return false;
-        };
-        delta.cold = cold;
-        delta.heat.restart()
+    /// Notes what is to be materialized in idle time; whether another scan would note anything else.
+    pub fn begin_cold_scan(&mut self) -> bool {
+        self.asked()
+            .is_some_and(|(view, policies)| policies.begin_cold_scan(&view))
     }
 
-    /// The next page that the scan found cold and that is stored as a delta still, and its object.
+    /// The next page that the scan noted and that is stored as a delta still, and its object.
     pub fn next_cold(&mut self) -> Option<(ObjectId, Lpn)> {
-        let delta = self.policies.delta.as_mut()?;
-        while let Some(&lpn) = delta.cold.front() {
-            let object = self.objects.object_of(lpn);
-            if let Some(object) = object.filter(|&o| self.objects.is_delta(o))
-                && !delta.is_write_hot(lpn)
-            {
-                return Some((object, lpn));
-            }
-            delta.cold.pop_front();
-        }
-        None
+        self.policies.next_cold(&self.objects)
     }
 }

@@ -19,8 +19,10 @@ use crate::content::read::later;
 use crate::core::relocate::Relocation;
 use crate::error::FtlError;
 use crate::map_cache::MapCache;
-use crate::policies::delta::packs::{Filler, Packs, Slot};
-use crate::policies::delta::{Delta, Why};
+use crate::mapping::packing::Packing;
+use crate::mapping::packs::{Filler, Packs, Slot};
+use crate::policies::Policy;
+use crate::policies::encoding::Why;
 
 impl<T: Parts> Store<T> {
     /// A unit of a victim: whether it was written anew in another form.
@@ -40,13 +42,12 @@ impl<T: Parts> Store<T> {
         let Some(dependent) = self.objects.sole_dependent(object) else {
             return Ok(false);
         };
-        let (Some((pack, _)), Some(delta)) = (self.objects.packed(dependent), &self.policies.delta)
-        else {
+        let (Some((pack, _)), Some(view)) = (self.objects.packed(dependent), self.view()) else {
             return Ok(false);
         };
-        let slot = delta.packs.slot_of(pack, dependent);
-        let Some((_, Slot { lpn, .. })) = slot.filter(|(_, s)| delta.is_to_merge(s.lpn, || true))
-        else {
+        let slot = view.packing.packs.slot_of(pack, dependent);
+        let merges = |(_, slot): &(usize, Slot)| self.policies.is_to_merge(&view, slot);
+        let Some((_, Slot { lpn, .. })) = slot.filter(merges) else {
             return Ok(false);
         };
         // The base dies with the merge, and nothing is left here, unless an old version needs the value.
@@ -65,10 +66,10 @@ impl<T: Parts> Store<T> {
             Err(FtlError::Device(error)) if T::Flash::is_loss(&error) => None,
             content => Some(content?),
         };
-        let Some(delta) = &mut self.policies.delta else {
+        let Some(packing) = &mut self.packing else {
             return Ok(());
         };
-        let slots = delta.borrow_slots(pack);
+        let slots = packing.borrow_slots(pack);
         for (i, &slot) in slots.iter().enumerate() {
             if !slot.object.is_some() || !self.is_here(pack, slot.object) {
                 continue;
@@ -87,8 +88,8 @@ impl<T: Parts> Store<T> {
             };
             self.move_value(core, unit, pack, slot, value)?;
         }
-        if let Some(delta) = &mut self.policies.delta {
-            delta.scratch = slots;
+        if let Some(packing) = &mut self.packing {
+            packing.scratch = slots;
         }
         Ok(())
     }
@@ -100,37 +101,35 @@ impl<T: Parts> Store<T> {
         // One page is programmed before the values of the next have left it, and one is the host's. What is programmed
         // may hold live deltas that came into RAM long ago, and what is emptied none: it needs room of its own.
         let has_room = |store: &Self, core: &CoreOf<T>, pack: PackId| {
-            let fits = |d: &Delta<EncodedOf<T>>| {
-                d.packs.fits_into(Filler::Gc, pack) || d.packs.live() < store.most_packs(core, d)
+            let fits = |p: &Packing<EncodedOf<T>>| {
+                p.packs.fits_into(Filler::Gc, pack) || p.packs.live() < store.most_packs(core, p)
             };
-            store.policies.delta.as_ref().is_some_and(fits)
+            store.packing.as_ref().is_some_and(fits)
         };
         let near = |store: &Self, core: &CoreOf<T>| {
-            let at_most = |d: &Delta<EncodedOf<T>>| d.packs.live() + 2 >= store.most_packs(core, d);
-            let similar = store
-                .policies
-                .delta
-                .as_ref()
-                .filter(|d| d.similar.is_some());
-            similar.is_some_and(at_most) && !core.options().barriers
+            let at_most =
+                |p: &Packing<EncodedOf<T>>| p.packs.live() + 2 >= store.most_packs(core, p);
+            let packing = store.packing.as_ref();
+            let packing = packing.filter(|_| store.policies.packs_densely());
+            packing.is_some_and(at_most) && !core.options().barriers
         };
         while near(self, core) {
-            let Some(delta) = &mut self.policies.delta else {
+            let Some(packing) = &mut self.packing else {
                 return Ok(());
             };
-            let Some(pack) = delta.packs.emptiest().filter(|_| !delta.evicting) else {
+            let Some(pack) = packing.packs.emptiest().filter(|_| !packing.evicting) else {
                 return Ok(());
             };
             if !has_room(self, core, pack) {
                 return Ok(());
             }
-            let Some(delta) = &mut self.policies.delta else {
+            let Some(packing) = &mut self.packing else {
                 return Ok(());
             };
-            delta.evicting = true;
+            packing.evicting = true;
             let packed = self.empty_pack(core, at, pack);
-            if let Some(delta) = &mut self.policies.delta {
-                delta.evicting = false;
+            if let Some(packing) = &mut self.packing {
+                packing.evicting = false;
             }
             packed?;
         }
@@ -144,49 +143,38 @@ impl<T: Parts> Store<T> {
         at: Time,
         pack: PackId,
     ) -> Result<(), Failure<T>> {
-        let Some(delta) = &mut self.policies.delta else {
+        let Some(packing) = &mut self.packing else {
             return Ok(());
         };
-        let from = delta.packs.at(pack);
-        let slots = delta.borrow_slots(pack);
+        let from = packing.packs.at(pack);
+        let slots = packing.borrow_slots(pack);
         core.read(Ready::At(at), from, Cause::Merge, Tag::NONE)?;
         let page = core.content(from)?;
         for (i, &slot) in slots.iter().enumerate() {
-            let fits = |d: &Delta<EncodedOf<T>>| d.packs.fits(Filler::Gc, slot.length, None);
-            if self
-                .policies
-                .delta
-                .as_ref()
-                .is_some_and(|delta| !fits(delta))
-            {
+            let fits = |p: &Packing<EncodedOf<T>>| p.packs.fits(Filler::Gc, slot.length, None);
+            if self.packing.as_ref().is_some_and(|packing| !fits(packing)) {
                 self.program_pack(core, Filler::Gc, When::now(at), slot.lpn, |_| Tag::NONE)?;
             }
             // Programming may have collected, and taken values out of the page.
             let stays = self
-                .policies
-                .delta
+                .packing
                 .as_ref()
-                .is_some_and(|d| d.packs.at(pack) == from);
+                .is_some_and(|p| p.packs.at(pack) == from);
             if stays && slot.object.is_some() && self.is_here(pack, slot.object) {
                 let value = self.encoder.unpack(&page, i);
                 self.move_packed(core, pack, slot, value);
             }
         }
-        if let Some(delta) = &mut self.policies.delta {
-            delta.scratch = slots;
+        if let Some(packing) = &mut self.packing {
+            packing.scratch = slots;
         }
         Ok(())
     }
 
     /// Whether a packed value is to be materialized rather than packed anew.
-    pub(crate) fn is_to_merge(&self, slot: &Slot) -> bool {
-        let alone = || {
-            let base = self.objects.packed(slot.object).map(|(_, base)| base);
-            let base = base.filter(|base| base.is_some());
-            base.is_some_and(|b| self.objects.sole_dependent(b) == Some(slot.object))
-        };
-        let delta = self.policies.delta.as_ref();
-        delta.is_some_and(|delta| delta.is_to_merge(slot.lpn, alone))
+    fn is_to_merge(&self, slot: &Slot) -> bool {
+        self.view()
+            .is_some_and(|view| self.policies.is_to_merge(&view, slot))
     }
 
     /// Whether an object still lies in a packed page.
@@ -205,12 +193,7 @@ impl<T: Parts> Store<T> {
         value: EncodedOf<T>,
     ) -> Result<(), Failure<T>> {
         let fits = |packs: &Packs<_>| packs.fits(Filler::Gc, slot.length, None);
-        if self
-            .policies
-            .delta
-            .as_ref()
-            .is_some_and(|d| !fits(&d.packs))
-        {
+        if self.packing.as_ref().is_some_and(|p| !fits(&p.packs)) {
             let own = core.geometry.plane_of_unit(unit.from);
             let when = When {
                 ready: Ready::from(unit.read),
@@ -225,19 +208,19 @@ impl<T: Parts> Store<T> {
     /// Moves one value into the page that collection fills, where it fits.
     fn move_packed(&mut self, core: &mut CoreOf<T>, from: PackId, slot: Slot, value: EncodedOf<T>) {
         let live = self.is_live_delta(slot.object);
-        let Some(delta) = &mut self.policies.delta else {
+        let Some(packing) = &mut self.packing else {
             return;
         };
         if live {
-            delta.packs.lose_live(from);
+            packing.packs.lose_live(from);
         }
-        let removed = delta.packs.remove(from, slot.object);
+        let removed = packing.packs.remove(from, slot.object);
         self.encoder.hold(slot.object, &value);
-        let pack = delta.packs.push(Filler::Gc, slot, live, value);
-        delta.counters.repacked += 1;
+        let pack = packing.packs.push(Filler::Gc, slot, live, value);
         self.objects.repack(slot.object, pack);
         core.map_cache.waits(slot.object);
         note_removed::<T>(core, removed);
+        self.count(|counters| counters.repacked += 1);
     }
 
     /// Programs the page that collection fills, if it holds anything: a victim is erased next. Without room it waits
@@ -262,10 +245,10 @@ impl<T: Parts> Store<T> {
         own: PlaneId,
         when: When,
     ) -> Result<(), Failure<T>> {
-        let Some(delta) = &mut self.policies.delta else {
+        let Some(packing) = &mut self.packing else {
             return Ok(());
         };
-        let Some((pack, values)) = delta.packs.full(Filler::Gc) else {
+        let Some((pack, values)) = packing.packs.full(Filler::Gc) else {
             return Ok(());
         };
         let owner = Owner::pack(pack);
@@ -274,8 +257,8 @@ impl<T: Parts> Store<T> {
         let plane = core.destination(own, Stream::LogGc, when.at)?;
         let (ppn, _) = core.append(plane, Stream::LogGc, unit, when, Route::Channel, Tag::NONE)?;
         core.counters.programs_gc += 1;
-        delta.counters.repack_programs += 1;
-        delta.packs.placed(Filler::Gc, ppn);
+        packing.packs.placed(Filler::Gc, ppn);
+        self.count(|counters| counters.repack_programs += 1);
         self.tell_of_pack(core, owner);
         Ok(())
     }
@@ -290,11 +273,7 @@ impl<T: Parts> Store<T> {
     ) -> Result<bool, Failure<T>> {
         let own = core.geometry.plane_of_unit(unit.from);
         let target = core.target_stream(Stream::Gc);
-        let busy = self
-            .policies
-            .delta
-            .as_ref()
-            .is_some_and(|d| d.busy == object);
+        let busy = self.packing.as_ref().is_some_and(|p| p.busy == object);
         // An old version stays as it is: nobody reads or writes it.
         let live = self.objects.references(object) > 0;
         // A base that an old version keeps is not freed by the merge.

@@ -24,25 +24,26 @@ use flashlore_flash::{Time, When};
 use super::Store;
 use crate::content::parts::{CoreOf, EncodedOf, Failure, Parts};
 use crate::error::FtlError;
-use crate::policies::delta::packs::Slot;
-use crate::policies::delta::{Delta, Why};
+use crate::mapping::packing::Packing;
+use crate::mapping::packs::Slot;
+use crate::policies::encoding::Why;
 use crate::policies::history::Versions;
 
 impl<T: Parts> Store<T> {
     /// Packed pages with live deltas that there may be.
-    pub fn most_packs(&self, core: &CoreOf<T>, delta: &Delta<EncodedOf<T>>) -> u32 {
+    pub fn most_packs(&self, core: &CoreOf<T>, packing: &Packing<EncodedOf<T>>) -> u32 {
         match core.options().thin {
             // One more page may be written.
-            true => delta.most_packs.saturating_sub(self.referenced + 1),
-            false => delta.most_packs,
+            true => packing.most_packs.saturating_sub(self.referenced + 1),
+            false => packing.most_packs,
         }
     }
 
     /// Merges the oldest packed values until one more packed page may be programmed.
     pub fn limit_packs(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<(), Failure<T>> {
         let beyond = |store: &Self, core: &CoreOf<T>| {
-            let too_many = |d: &Delta<EncodedOf<T>>| d.packs.live() >= store.most_packs(core, d);
-            store.policies.delta.as_ref().is_some_and(too_many)
+            let too_many = |p: &Packing<EncodedOf<T>>| p.packs.live() >= store.most_packs(core, p);
+            store.packing.as_ref().is_some_and(too_many)
         };
         self.pack_densely(core, at)?;
         while beyond(self, core) {
@@ -55,16 +56,16 @@ impl<T: Parts> Store<T> {
 
     /// Makes the live deltas of the packed page whole that was filled longest ago; whether there was one.
     fn merge_oldest(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<bool, Failure<T>> {
-        let Some(delta) = &mut self.policies.delta else {
+        let Some(packing) = &mut self.packing else {
             return Ok(false);
         };
-        let Some(pack) = delta.packs.oldest_live() else {
+        let Some(pack) = packing.packs.oldest_live() else {
             return Ok(false);
         };
-        if std::mem::replace(&mut delta.evicting, true) {
+        if std::mem::replace(&mut packing.evicting, true) {
             return Ok(false);
         }
-        let slots = delta.borrow_slots(pack);
+        let slots = packing.borrow_slots(pack);
         let mut merged = Ok(true);
         for &Slot { object, lpn, .. } in &slots {
             // What one merge does to the objects of others may have changed this one.
@@ -75,9 +76,9 @@ impl<T: Parts> Store<T> {
                 break;
             }
         }
-        if let Some(delta) = &mut self.policies.delta {
-            delta.evicting = false;
-            delta.scratch = slots;
+        if let Some(packing) = &mut self.packing {
+            packing.evicting = false;
+            packing.scratch = slots;
         }
         merged
     }
@@ -95,10 +96,9 @@ impl<T: Parts> Store<T> {
             return Ok(true);
         }
         let evicting = self
-            .policies
-            .delta
+            .packing
             .as_ref()
-            .is_some_and(|delta| delta.evicting);
+            .is_some_and(|packing| packing.evicting);
         if !evicting && self.merge_oldest(core, at)? {
             return Ok(true);
         }
@@ -123,17 +123,12 @@ impl<T: Parts> Store<T> {
     pub fn make_room(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<(), Failure<T>> {
         self.make_room_of_history(core);
         let evicting = self
-            .policies
-            .delta
+            .packing
             .as_ref()
-            .is_some_and(|delta| delta.evicting);
+            .is_some_and(|packing| packing.evicting);
         let lacking = |store: &Self, core: &CoreOf<T>| {
-            let too_many = |d: &Delta<EncodedOf<T>>| d.packs.live() > store.most_packs(core, d);
-            let packs = store
-                .policies
-                .delta
-                .as_ref()
-                .filter(|_| core.options().thin);
+            let too_many = |p: &Packing<EncodedOf<T>>| p.packs.live() > store.most_packs(core, p);
+            let packs = store.packing.as_ref().filter(|_| core.options().thin);
             store.units(core) >= core.most_live() || packs.is_some_and(too_many)
         };
         while !evicting && lacking(self, core) {
@@ -152,14 +147,14 @@ impl<T: Parts> Store<T> {
     /// after them, too. The next write materializes them again first.
     pub fn note_beyond(&mut self, core: &CoreOf<T>) {
         let units = self.units(core).saturating_sub(core.most_live());
-        if let Some(delta) = &self.policies.delta {
-            let packs = delta
+        if let Some(packing) = &self.packing {
+            let packs = packing
                 .packs
                 .live()
-                .saturating_sub(self.most_packs(core, delta));
+                .saturating_sub(self.most_packs(core, packing));
             let found = (units, packs);
-            if let Some(delta) = &mut self.policies.delta {
-                delta.found_beyond = found;
+            if let Some(packing) = &mut self.packing {
+                packing.found_beyond = found;
             }
         }
     }
@@ -168,19 +163,23 @@ impl<T: Parts> Store<T> {
     ///
     /// # Errors
     /// A sentence that says what does not hold.
-    pub fn check_room(&self, core: &CoreOf<T>, delta: &Delta<EncodedOf<T>>) -> Result<(), String> {
-        if delta.pinned > delta.packed {
+    pub fn check_room(
+        &self,
+        core: &CoreOf<T>,
+        packing: &Packing<EncodedOf<T>>,
+    ) -> Result<(), String> {
+        if packing.pinned > packing.packed {
             return Err(format!(
                 "deltas alone keep {} bases, and there are {} packed values",
-                delta.pinned, delta.packed
+                packing.pinned, packing.packed
             ));
         }
         let (units, most) = (self.units(core), core.most_live());
-        let (packs, most_packs) = (delta.packs.live(), self.most_packs(core, delta));
+        let (packs, most_packs) = (packing.packs.live(), self.most_packs(core, packing));
         // One page may be in the making, and where a flush leaves pages to be filled in RAM three: the host's,
         // collection's, and one that a write of either began. A recovery may find more.
         let usual = if core.options().thin { 3 } else { 1 };
-        let (found_units, found_packs) = delta.found_beyond;
+        let (found_units, found_packs) = packing.found_beyond;
         // A rewind gives pages that held old versions live values, and packing anew spreads live values between
         // old versions: where these are kept, there may be more until the next packed page is programmed.
         let too_many_packs = packs > most_packs.saturating_add(found_packs.max(usual));

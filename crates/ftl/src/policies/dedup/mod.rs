@@ -35,7 +35,7 @@ pub(crate) fn enter<C: Content>(dedup: &mut Dedup, objects: &mut Objects<C>, obj
     }
 }
 
-impl<C: Content> Policy<C> for Dedup {
+impl<C: Content, V: Clone> Policy<C, V> for Dedup {
     #[inline(always)]
     fn on_write(&mut self, objects: &mut Objects<C>, served: &Served) {
         match served.how {

@@ -9,10 +9,11 @@
 //! What was chosen for a write is read before its commit, and the index goes on changing meanwhile: a choice
 //! that is still possible at the commit is kept.
 
-use flashlore_content::SimilarIndex;
+use flashlore_content::{SimilarIndex, Sketch};
 use flashlore_flash::{Lpn, ObjectId};
 
 use super::Delta;
+use crate::policies::encoding::forms::Form;
 
 /// How bases are looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,19 +78,29 @@ impl Base {
     }
 }
 
-impl<V> Delta<V> {
-    /// Bases are looked for from now on, where there are deltas; nothing is known yet.
+impl Delta {
+    /// Bases are looked for from now on; nothing is known yet.
     pub(crate) fn find_similar_bases(&mut self, options: SimilarOptions, most_objects: u32) {
-        if self.options.deltas {
-            self.similar = Some(Box::new(Similar::new(options, most_objects)));
+        self.similar = Some(Box::new(Similar::new(options, most_objects)));
+    }
+
+    /// A write is stored as the delta, so long, from a base that may be one that resembles it.
+    pub(super) fn count_similar(&mut self, form: Form, length: u16) {
+        if let Some(similar) = &mut self.similar
+            && matches!(form.base, Some(Base::Similar(_)))
+        {
+            similar.counters.taken += 1;
+            similar.counters.taken_bytes += u64::from(length);
         }
     }
 
-    /// A write is stored as the delta, so long, from a base that resembles it.
-    pub(crate) fn count_similar(&mut self, length: u16) {
-        if let Some(similar) = &mut self.similar {
-            similar.counters.taken += 1;
-            similar.counters.taken_bytes += u64::from(length);
+    /// An object is stored whole or compressed by itself: others may become deltas from it.
+    #[inline(always)]
+    pub(super) fn enter_similar(&mut self, object: ObjectId, sketch: Option<Sketch>) {
+        if let Some(similar) = &mut self.similar
+            && let Some(sketch) = sketch
+        {
+            similar.index.insert(object, sketch);
         }
     }
 }

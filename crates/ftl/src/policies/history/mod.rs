@@ -235,7 +235,12 @@ impl Versions {
     }
 }
 
-impl<C: Content> Policy<C> for Versions {
+impl<C: Content, V: Clone> Policy<C, V> for Versions {
+    #[inline(always)]
+    fn prefetch(&self, lpn: Lpn) {
+        self.history.prefetch(lpn);
+    }
+
     fn on_relocate(&mut self, objects: &Objects<C>, owned: Owned, to: Ppn) {
         match owned {
             Owned::Value(object) if objects.is_history(object) => {

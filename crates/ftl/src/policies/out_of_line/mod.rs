@@ -101,7 +101,7 @@ impl<C: Content> Scan<C> {
     }
 }
 
-impl<C: Content> Policy<C> for Scan<C> {
+impl<C: Content, V: Clone> Policy<C, V> for Scan<C> {
     #[inline(always)]
     fn on_write(&mut self, objects: &mut Objects<C>, served: &Served) {
         let How::New {

@@ -81,7 +81,7 @@ impl Prefetch {
     }
 }
 
-impl<C: Content> Policy<C> for Prefetch {
+impl<C: Content, V: Clone> Policy<C, V> for Prefetch {
     #[inline(always)]
     fn on_write(&mut self, objects: &mut Objects<C>, served: &Served) {
         match served.how {

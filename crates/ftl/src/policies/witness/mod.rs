@@ -1,15 +1,17 @@
 //! A policy that is compiled into the crate's own tests alone: a witness of what the host wrote, who never looks at the
-//! map but to compare. It shows what one more policy takes: this folder, and a line in the list.
+//! map but to compare. It shows what one more policy takes: this folder, and a line in the list. That holds for one that
+//! changes how a write is stored, too: asked to, the witness offers every value compressed by itself.
 //!
 //! Invariants: a page holds what was written to it last, and nothing once it was trimmed; an object that a write named
 //! has not died while a page holds it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flashlore_content::Content;
+use flashlore_content::{Content, Sketch};
 use flashlore_flash::{Lpn, ObjectId, Owned, Ppn};
 
-use super::{How, Policy, Served};
+use super::encoding::forms::Form;
+use super::{How, Policy, Served, View};
 use crate::mapping::objects::Objects;
 
 /// What the host did, and what was done about it.
@@ -22,6 +24,8 @@ pub(crate) struct Witness<C> {
     moved: BTreeMap<ObjectId, Ppn>,
     dead: BTreeSet<ObjectId>,
     checkpoints: u64,
+    /// Whether it offers a form for every write.
+    offers: bool,
 }
 
 impl<C> Default for Witness<C> {
@@ -33,11 +37,20 @@ impl<C> Default for Witness<C> {
             moved: BTreeMap::new(),
             dead: BTreeSet::new(),
             checkpoints: 0,
+            offers: false,
         }
     }
 }
 
-impl<C: Content> Policy<C> for Witness<C> {
+impl<C: Content, V: Clone> Policy<C, V> for Witness<C> {
+    fn may_encode(&self, _: &View<'_, C, V>, _: Lpn) -> bool {
+        self.offers
+    }
+
+    fn form(&mut self, _: &View<'_, C, V>, _: Lpn, _: Option<&Sketch>) -> Option<Form> {
+        self.offers.then_some(Form::ALONE)
+    }
+
     fn on_write(&mut self, objects: &mut Objects<C>, served: &Served) {
         self.pages
             .insert(served.lpn, objects.content(served.object));
@@ -92,17 +105,24 @@ impl<C: Content> Policy<C> for Witness<C> {
 
 #[cfg(test)]
 mod tests {
+    use flashlore_content::delta::{Drawn, Ratio};
     use flashlore_content::history::HistoryOptions;
-    use flashlore_content::{DedupOptions, NoCensus, NoEncoder, PageTag};
+    use flashlore_content::{DedupOptions, Encoder, NoCensus, NoEncoder, PageTag};
     use flashlore_flash::memory::MemoryFlash;
     use flashlore_flash::rules::Checked;
     use flashlore_flash::{Cause, Geometry, Tag, When};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::content::parts::Past;
+    use crate::content::Outcome;
+    use crate::content::parts::{Past, Present};
     use crate::map_cache::Resident;
+    use crate::mapping::packs::MOST_BYTES;
     use crate::options::FtlOptions;
+    use crate::policies::delta::NEVER;
+    use crate::policies::delta::heat::HeatOptions;
+    use crate::policies::encoding::EncodingOptions;
+    use crate::policies::encoding::viability::ViabilityOptions;
     use crate::policies::history::{OnPressure, VersionsOptions};
     use crate::{ContentFtl, Policies};
 
@@ -112,11 +132,13 @@ mod tests {
     type Ftl =
         ContentFtl<PageTag, Checked<MemoryFlash<PageTag>>, NoCensus, Resident, NoEncoder, Past>;
 
-    fn device() -> Ftl {
-        let medium = Checked::new(MemoryFlash::new(
-            Geometry::single_plane(10, 16, 4096).unwrap(),
-        ));
-        let policies = Policies {
+    fn medium<P: Clone>() -> Checked<MemoryFlash<P>> {
+        let geometry = Geometry::single_plane(10, 16, 4096).unwrap();
+        Checked::new(MemoryFlash::new(geometry))
+    }
+
+    fn policies<E>(encoding: Option<EncodingOptions>, encoder: E) -> Policies<E> {
+        Policies {
             dedup: DedupOptions {
                 index_entries: Some(10),
                 fingerprint_bits: 64,
@@ -124,7 +146,14 @@ mod tests {
                 bypass: None,
                 out_of_line: false,
             },
-            delta: None,
+            encoding,
+            versions: None,
+            encoder,
+        }
+    }
+
+    fn device() -> Ftl {
+        let policies = Policies {
             versions: Some(VersionsOptions {
                 history: HistoryOptions {
                     max_entries: Some(300),
@@ -135,10 +164,10 @@ mod tests {
                 reserve: 0,
                 entries_in_ram: None,
             }),
-            encoder: NoEncoder,
+            ..policies(None, NoEncoder)
         };
         let options = FtlOptions::new(PAGES);
-        let mut ftl = Ftl::with_policies(medium, options, policies, NoCensus, Resident).unwrap();
+        let mut ftl = Ftl::with_policies(medium(), options, policies, NoCensus, Resident).unwrap();
         ftl.begin_history();
         ftl.store.policies.witness = Some(Witness::default());
         ftl
@@ -184,6 +213,64 @@ mod tests {
                 prop_assert_eq!(objects.location(object), Some(to));
             }
         }
+    }
+
+    /// A policy that stores values in another form needs no more than its folder and its line: with neither deltas nor
+    /// compression nothing is encoded, and with what the witness offers all that is short enough is packed.
+    #[test]
+    fn a_form_that_the_witness_offers_is_stored() {
+        let short = Ratio {
+            mean: 0.25,
+            deviation: 0.0,
+        };
+        let long = Ratio { mean: 2.0, ..short };
+        for (lengths, offers, expected) in [
+            (short, false, Outcome::Programmed),
+            (short, true, Outcome::Packed),
+            (long, true, Outcome::Programmed),
+        ] {
+            let mut ftl = encoding(Drawn::new(lengths, lengths, 1));
+            ftl.store.policies.witness = Some(Witness {
+                offers,
+                ..Witness::default()
+            });
+            for value in 0..40 {
+                let (lpn, content) = (Lpn(value % 20), PageTag(value));
+                let written = ftl.write(When::now(0), lpn, content, Tag::NONE);
+                assert_eq!(written.unwrap().0, expected, "{lengths:?} {offers}");
+            }
+            assert_eq!(ftl.check(), Ok(()));
+            let packed = ftl.packing().unwrap().packed;
+            assert_eq!(packed, if expected == Outcome::Packed { 20 } else { 0 });
+        }
+    }
+
+    /// A device that may encode values, and has no policy that does.
+    fn encoding<E: Encoder<PageTag, ()>>(
+        encoder: E,
+    ) -> ContentFtl<PageTag, Checked<MemoryFlash<()>>, NoCensus, Resident, E, Present> {
+        let most_bytes = MOST_BYTES as u16;
+        let none = EncodingOptions {
+            deltas: false,
+            compress: false,
+            hot_writes: NEVER,
+            hot_reads: NEVER,
+            most_bytes,
+            viability: ViabilityOptions {
+                most_bytes,
+                window: 1000,
+                probe: 2,
+            },
+            heat: HeatOptions {
+                entries: None,
+                protected: 0,
+            },
+            lambda: 0,
+            most_pinned: 0,
+            similar: None,
+        };
+        let (options, policies) = (FtlOptions::new(PAGES), policies(Some(none), encoder));
+        ContentFtl::with_policies(medium(), options, policies, NoCensus, Resident).unwrap()
     }
 
     /// A rewind changes pages without a write: the witness is not asked, and says so.

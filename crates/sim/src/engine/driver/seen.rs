@@ -64,9 +64,9 @@ mod tests {
     use flashlore_ftl::buffer::Policy;
     use flashlore_ftl::content::parts::Past;
     use flashlore_ftl::map_cache::Resident;
-    use flashlore_ftl::policies::delta::DeltaOptions;
     use flashlore_ftl::policies::delta::heat::HeatOptions;
-    use flashlore_ftl::policies::delta::viability::ViabilityOptions;
+    use flashlore_ftl::policies::encoding::EncodingOptions;
+    use flashlore_ftl::policies::encoding::viability::ViabilityOptions;
     use flashlore_ftl::{FtlOptions, Policies};
     use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
     use proptest::prelude::*;
@@ -186,7 +186,7 @@ mod tests {
             mean: 0.4,
             deviation: 0.0,
         };
-        let delta = DeltaOptions {
+        let delta = EncodingOptions {
             deltas: true,
             compress: false,
             hot_writes: 0,
@@ -207,7 +207,7 @@ mod tests {
         };
         let policies = Policies {
             dedup: dedup(path),
-            delta: Some(delta),
+            encoding: Some(delta),
             versions: None,
             encoder: Drawn::new(half, half, 1),
         };

@@ -243,12 +243,12 @@ impl<T: Parts<Content = PageTag, Flash = NandSim>> System for Deduplicating<T> {
         self.0.merge_cold(at).map(drop)
     }
     fn delta(&self) -> Option<EncodingTotals> {
-        let (counters, delta) = (self.0.delta_counters()?, self.0.delta()?);
+        let (counters, packing) = (self.0.encoding_counters()?, self.0.packing()?);
         Some(EncodingTotals {
             counters,
-            packed: delta.packed,
-            pinned: delta.pinned,
-            packs: PackId(delta.packs.on_flash()),
+            packed: packing.packed,
+            pinned: packing.pinned,
+            packs: PackId(packing.packs.on_flash()),
         })
     }
     fn scan_start(&mut self) -> Option<Time> {
