@@ -10,7 +10,7 @@ use flashlore_content::history::{History, TooOld, Version};
 use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
 use flashlore_flash::{Cause, Lpn, ObjectId, PackId, Ppn, Tag, When};
 use flashlore_ftl::content::bytes::HeldValue;
-use flashlore_ftl::content::decision::Write;
+use flashlore_ftl::content::decision::{Committed, Write};
 use flashlore_ftl::content::parts::{Memory, Of, Parts};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::core::erase_stale::Erased;
@@ -402,6 +402,37 @@ impl<T: OnMedium> WithObjects<T> {
         write_seqs.get(object.index()).copied().unwrap_or(0)
     }
 
+    /// Notes the write sequence number of an object that a write has made.
+    fn note_write_seq(&mut self, done: &Committed, write_seq: u64) {
+        if matches!(done.outcome, Outcome::Silent | Outcome::Shared) {
+            return;
+        }
+        let (object, flash) = (done.object, self.ftl.core_mut().flash_mut());
+        if flash.write_seqs.len() <= object.index() {
+            flash.write_seqs.resize(object.index() + 1, 0);
+        }
+        flash.write_seqs[object.index()] = write_seq;
+    }
+
+    /// Writes anew what an object held that could not be read, for those who share it still: the write that brought it
+    /// may have taken the last reference. Without room it stays as it was, and the write is done all the same.
+    fn write_anew(
+        &mut self,
+        lpn: Lpn,
+        object: ObjectId,
+        unit: StoredUnit,
+    ) -> Result<(), LayerError> {
+        let objects = self.ftl.objects();
+        let is_it = objects.is_alive(object) && self.write_seq(object) == unit.record.write_seq;
+        if !is_it || objects.is_packed(object) {
+            return Ok(());
+        }
+        match self.ftl.rewrite(When::now(0), lpn, object, unit) {
+            Ok(_) | Err(FtlError::Full { .. }) => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+
     /// Whether what was encoded before the write began is a delta from what the object holds still.
     fn still_holds(&self, ahead: &Ahead) -> bool {
         ahead.delta.as_ref().is_none_or(|delta| {
@@ -426,12 +457,13 @@ impl<T: OnMedium> WithObjects<T> {
 }
 
 /// Compares the stored bytes of an object with a page. A unit that waits in a page buffer is compared there. What is
-/// known to be unreadable is not trusted. An object that held this page and cannot be read any more gets it anew, for
-/// those who share it; the write itself is stored apart, as nothing tells a recovery whether that copy is there yet.
+/// known to be unreadable is not trusted. An object that held this page and cannot be read any more is `rotten`, with
+/// what it is to get anew; the write itself is stored apart, as nothing tells a recovery whether that copy is there yet.
 fn is_same<T: OnMedium>(
     ftl: &mut ContentDevice<T>,
     object: ObjectId,
     write: &Write<T::Content, StoredUnit>,
+    rotten: &mut Option<(ObjectId, StoredUnit)>,
 ) -> Result<bool, LayerError> {
     let unit = &write.page;
     let mut places = ftl.places(object).into_iter().flatten();
@@ -445,34 +477,30 @@ fn is_same<T: OnMedium>(
         // Which of the values of a packed page it was is not known.
         Err(_) if ftl.objects().is_packed(object) => Ok(false),
         Err(FtlError::Device(NandError::Rot { .. } | NandError::Medium(_))) => {
-            restore(ftl, object, write)?;
+            *rotten = held_before(ftl, object, write).map(|unit| (object, unit));
             Ok(false)
         }
         Err(other) => Err(other),
     }
 }
 
-/// Writes the content of an object anew under its old write sequence number, for all who share it, if its record says
-/// that it is what a write brings.
-fn restore<T: OnMedium>(
-    ftl: &mut ContentDevice<T>,
+/// What an object held that cannot be read any more, under its old write sequence number, if its record says that it is
+/// what a write brings.
+fn held_before<T: OnMedium>(
+    ftl: &ContentDevice<T>,
     object: ObjectId,
     write: &Write<T::Content, StoredUnit>,
-) -> Result<(), LayerError> {
+) -> Option<StoredUnit> {
     let nand = ftl.core().flash();
     let write_seq = nand.write_seqs.get(object.index()).copied().unwrap_or(0);
     let record = match nand.read_record(ftl.objects().at(object)) {
         Ok(Slot::Record(placed)) => placed.record,
-        _ => return Ok(()),
+        _ => return None,
     };
     let same = record.digest == write.page.record.digest
         && record.write_seq == write_seq
         && record.kind == UnitKind::Data;
-    if same {
-        let anew = StoredUnit::new(record, Arc::clone(&write.page.bytes));
-        ftl.rewrite(When::now(0), write.lpn, object, anew)?;
-    }
-    Ok(())
+    same.then(|| StoredUnit::new(record, Arc::clone(&write.page.bytes)))
 }
 
 impl<T: OnMedium> Layer for WithObjects<T> {
@@ -496,22 +524,22 @@ impl<T: OnMedium> Layer for WithObjects<T> {
             unhashed: None,
             may_grow: room,
         };
-        let done = self.ftl.commit(When::now(0), write, is_same, Tag::NONE)?;
-        let object = done.object;
+        let mut rotten = None;
+        let judge = |ftl: &mut ContentDevice<T>, object: ObjectId, write: &Write<_, _>| {
+            is_same(ftl, object, write, &mut rotten)
+        };
+        let done = self.ftl.commit(When::now(0), write, judge, Tag::NONE)?;
+        self.note_write_seq(&done, write_seq);
+        if let Some((object, unit)) = rotten {
+            self.write_anew(lpn, object, unit)?;
+        }
         match done.outcome {
-            Outcome::Silent => return Ok(Written::Nothing),
-            Outcome::Shared => {
-                let write_seq = self.write_seq(object);
-                return Ok(Written::Shared { write_seq });
-            }
-            Outcome::Programmed | Outcome::Packed => {}
+            Outcome::Silent => Ok(Written::Nothing),
+            Outcome::Shared => Ok(Written::Shared {
+                write_seq: self.write_seq(done.object),
+            }),
+            Outcome::Programmed | Outcome::Packed => Ok(Written::Stored),
         }
-        let write_seqs = &mut self.core_mut().flash_mut().write_seqs;
-        if write_seqs.len() <= object.index() {
-            write_seqs.resize(object.index() + 1, 0);
-        }
-        write_seqs[object.index()] = write_seq;
-        Ok(Written::Stored)
     }
 
     fn plan_encoding(&mut self, lpn: Lpn, digest: Digest) -> Result<PlannedEncoding, LayerError> {
