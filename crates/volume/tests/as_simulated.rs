@@ -15,6 +15,7 @@ use flashlore_flash::{Lpn, Ppn, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::policies::history::OnPressure;
 use flashlore_ftl::{ContentFtl, FtlError, Policies};
 use flashlore_medium::MemoryMedium;
 use flashlore_volume::format::areas::geometry;
@@ -198,6 +199,7 @@ struct Pair {
 struct Tally {
     rewinds: u64,
     changed: u64,
+    rewinds_refused: u64,
     snapshots: u64,
     refused: u64,
     past: u64,
@@ -330,8 +332,10 @@ impl Pair {
         let Some(&instant) = known.get(pick as usize % known.len().max(1)) else {
             return;
         };
-        // Whether that fits is the volume's to say; then nothing has happened.
-        let Ok(changed) = of_volume(self.volume.rewind_to(self.now, instant)) else {
+        let here = of_volume(self.volume.rewind_to(self.now, instant));
+        assert_eq!(here.is_ok(), self.rewind_fits(instant), "{}: rewind to {instant}", self.name);
+        let Ok(changed) = here else {
+            self.tally.rewinds_refused += 1;
             return;
         };
         self.simulated.guard_instant(Some(instant));
@@ -341,6 +345,20 @@ impl Pair {
         assert_eq!(changed, there, "{}: rewind to {instant}", self.name);
         self.tally.rewinds += 1;
         self.tally.changed += changed;
+    }
+
+    /// Whether the history of the simulated device takes what a rewind changes: what the pages refer to now is kept, and
+    /// what they referred to then stays.
+    fn rewind_fits(&self, instant: u64) -> bool {
+        let versions = self.simulated.versions().unwrap();
+        let mut changed = 0;
+        let count = |_, _| changed += 1;
+        versions.history.changed_since(instant, count).unwrap();
+        let latest = match versions.options.on_pressure {
+            OnPressure::Refuse => self.now.saturating_sub(versions.options.least_window),
+            OnPressure::Shrink => u64::MAX,
+        };
+        changed == 0 || versions.history.has_room_for(2 * changed, latest)
     }
 
     fn location(&self, lpn: Lpn) -> Option<Ppn> {
@@ -532,6 +550,7 @@ impl Reached {
         }
         self.tally.rewinds += pair.tally.rewinds;
         self.tally.changed += pair.tally.changed;
+        self.tally.rewinds_refused += pair.tally.rewinds_refused;
         self.tally.snapshots += pair.tally.snapshots;
         self.tally.refused += pair.tally.refused;
         self.tally.past += pair.tally.past;
@@ -569,6 +588,7 @@ impl Reached {
             self.hits,
             self.tally.rewinds,
             self.tally.changed,
+            self.tally.rewinds_refused,
             self.tally.snapshots,
             self.tally.refused,
             self.tally.past,
