@@ -333,7 +333,12 @@ impl Pair {
             return;
         };
         let here = of_volume(self.volume.rewind_to(self.now, instant));
-        assert_eq!(here.is_ok(), self.rewind_fits(instant), "{}: rewind to {instant}", self.name);
+        assert_eq!(
+            here.is_ok(),
+            self.rewind_fits(instant),
+            "{}: rewind to {instant}",
+            self.name
+        );
         let Ok(changed) = here else {
             self.tally.rewinds_refused += 1;
             return;
