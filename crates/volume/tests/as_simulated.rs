@@ -15,7 +15,6 @@ use flashlore_flash::{Lpn, Ppn, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::policies::history::OnPressure;
 use flashlore_ftl::{ContentFtl, FtlError, Policies};
 use flashlore_medium::MemoryMedium;
 use flashlore_volume::format::areas::geometry;
@@ -187,6 +186,7 @@ struct Pair {
     volume: Volume,
     simulated: Simulated,
     key: VolumeKey,
+    kept: Option<HistoryIdentity>,
     now: u64,
     /// Instants at which something was changed.
     instants: Vec<u64>,
@@ -213,6 +213,7 @@ impl Pair {
             volume: Volume::open(medium).unwrap().0,
             simulated: simulated(id),
             key: id.key,
+            kept: id.history,
             now: 1_000_000,
             instants: Vec::new(),
             tally: Tally::default(),
@@ -359,9 +360,9 @@ impl Pair {
         let mut changed = 0;
         let count = |_, _| changed += 1;
         versions.history.changed_since(instant, count).unwrap();
-        let latest = match versions.options.on_pressure {
-            OnPressure::Refuse => self.now.saturating_sub(versions.options.least_window),
-            OnPressure::Shrink => u64::MAX,
+        let latest = match self.kept {
+            Some(kept) if kept.protected => self.now.saturating_sub(kept.least_window),
+            _ => u64::MAX,
         };
         changed == 0 || versions.history.has_room_for(2 * changed, latest)
     }
