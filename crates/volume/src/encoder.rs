@@ -301,8 +301,8 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
         self.waiting.lock().give_up(value);
     }
 
-    fn lost(&mut self, object: ObjectId, lpn: Lpn, length: u16) -> Arc<PackedValue> {
-        Arc::new(PackedValue {
+    fn lost(&mut self, object: ObjectId, lpn: Lpn, length: u16) -> Option<Arc<PackedValue>> {
+        Some(Arc::new(PackedValue {
             what: What::Lost {
                 object,
                 lpn,
@@ -310,11 +310,11 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
             },
             state: AtomicU8::new(WAITS),
             holder: AtomicU32::new(object.0),
-        })
+        }))
     }
 
-    fn lost_page(&mut self) -> StoredUnit {
-        StoredUnit::lost(0, Lpn(0))
+    fn lost_page(&mut self) -> Option<StoredUnit> {
+        Some(StoredUnit::lost(0, Lpn(0)))
     }
 
     fn is_lost(&self, page: &StoredUnit) -> bool {

@@ -81,14 +81,14 @@ pub trait Encoder<C, P> {
     fn give_up(&mut self, _encoded: &Self::Encoded) {}
 
     /// In place of an encoded value of so many bytes that cannot be read any more: that of an object, for which
-    /// a logical page was written. Asked only by devices that can lose content.
-    fn lost(&mut self, _object: ObjectId, _lpn: Lpn, _length: u16) -> Self::Encoded {
-        unreachable!("nothing is lost on this device")
+    /// a logical page was written. `None` where content is not lost: then the failure to read it is an error.
+    fn lost(&mut self, _object: ObjectId, _lpn: Lpn, _length: u16) -> Option<Self::Encoded> {
+        None
     }
 
-    /// In place of a page that cannot be read any more.
-    fn lost_page(&mut self) -> P {
-        unreachable!("nothing is lost on this device")
+    /// In place of a page that cannot be read any more, as [`Encoder::lost`].
+    fn lost_page(&mut self) -> Option<P> {
+        None
     }
 
     /// Whether a page stands in place of one that cannot be read any more.

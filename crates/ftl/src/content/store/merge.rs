@@ -76,7 +76,7 @@ impl<T: Parts> Store<T> {
     ) -> Result<PageOf<T>, Failure<T>> {
         match self.decode(core, object) {
             Err(FtlError::Device(error)) if T::Flash::is_loss(&error) => {
-                Ok(self.encoder.lost_page())
+                self.encoder.lost_page().ok_or(FtlError::Device(error))
             }
             decoded => decoded,
         }

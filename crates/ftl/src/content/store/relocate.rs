@@ -63,8 +63,10 @@ impl<T: Parts> Store<T> {
         pack: PackId,
     ) -> Result<(), Failure<T>> {
         let page = match core.content(unit.from) {
-            Err(FtlError::Device(error)) if T::Flash::is_loss(&error) => None,
-            content => Some(content?),
+            Err(FtlError::Device(error)) if T::Flash::is_loss(&error) => {
+                Err(FtlError::Device(error))
+            }
+            content => Ok(content?),
         };
         let Some(packing) = &mut self.packing else {
             return Ok(());
@@ -76,15 +78,18 @@ impl<T: Parts> Store<T> {
             }
             let merges = self.is_to_merge(&slot);
             let merged = merges
-                && page.is_some()
+                && page.is_ok()
                 && self.objects.is_delta(slot.object)
                 && self.merge_in_collection(core, unit, slot.object, slot.lpn)?;
             if merged && !self.is_here(pack, slot.object) {
                 continue;
             }
             let value = match &page {
-                Some(page) => self.encoder.unpack(page, i),
-                None => self.encoder.lost(slot.object, slot.lpn, slot.length),
+                Ok(page) => self.encoder.unpack(page, i),
+                Err(_) => match self.encoder.lost(slot.object, slot.lpn, slot.length) {
+                    Some(value) => value,
+                    None => return page.map(drop),
+                },
             };
             self.move_value(core, unit, pack, slot, value)?;
         }
