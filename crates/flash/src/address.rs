@@ -3,14 +3,15 @@
 //! All addresses are dense numbers over the whole device. A physical address counts *mapping
 //! units* (4 KiB); a flash page holds one or several of them and is programmed at once.
 
-use std::fmt;
 use std::ops::{Add, Range};
 
 /// Simulated time in nanoseconds since the start of a run.
 pub type Time = u64;
 
+/// Types for indexes of 32 bits, each of which counts one kind of thing. Crates define those of their own things with it.
+#[macro_export]
 macro_rules! index {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($($(#[$doc:meta])* $name:ident)+) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(pub u32);
@@ -30,12 +31,12 @@ macro_rules! index {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 self.0.fmt(f)
             }
         }
-    };
+    )+};
 }
 
 index!(
@@ -45,6 +46,10 @@ index!(
 index!(
     /// A flash page over the whole device.
     PageId
+);
+index!(
+    /// A flash page within its block, from 0.
+    PageInBlock
 );
 index!(
     /// An erase block over the whole device.
@@ -182,16 +187,20 @@ impl Owner {
     pub const PACKS: u32 = 1 << 30;
     /// Tables at most.
     pub const TABLES: u32 = 1 << 29;
+    /// Translation pages at most.
+    pub const MAP_PAGES: u32 = 1 << 29;
 
-    /// An object.
+    /// An object. Where units hold anything else there are at most [`Owner::VALUES`], which only the device knows.
     #[inline(always)]
     pub fn object(object: ObjectId) -> Self {
+        debug_assert!(object.is_some());
         Owner(object.0)
     }
 
     /// A logical page, where there are no objects.
     #[inline(always)]
     pub fn page(lpn: Lpn) -> Self {
+        debug_assert!(lpn != Lpn::NONE);
         Owner(lpn.0)
     }
 
@@ -210,6 +219,7 @@ impl Owner {
 
     /// A translation page.
     pub fn map_page(page: MapPageId) -> Self {
+        debug_assert!(page.0 < Owner::MAP_PAGES);
         Owner(Owner::FIRST_MAP_PAGE + page.0)
     }
 

@@ -6,7 +6,7 @@
 //!
 //! Invariant: every unit address fits in 32 bits with `u32::MAX` left over for "none".
 
-use crate::address::{BlockId, ChannelId, DieId, PageId, PlaneId, Ppn};
+use crate::address::{BlockId, ChannelId, DieId, PageId, PageInBlock, PlaneId, Ppn};
 
 /// Bytes of a mapping unit: what one logical page number stands for.
 pub const UNIT_BYTES: u32 = 4096;
@@ -260,6 +260,10 @@ impl Geometry {
     pub fn block_of_page(&self, page: PageId) -> BlockId {
         BlockId(page.0 / self.pages_per_block)
     }
+    /// Which page of its block a flash page is.
+    pub fn page_in_block(&self, page: PageId) -> PageInBlock {
+        PageInBlock(page.0 % self.pages_per_block)
+    }
     /// The first unit of a flash page.
     pub fn first_unit_of_page(&self, page: PageId) -> Ppn {
         Ppn(page.0 * self.units_per_page)
@@ -327,7 +331,9 @@ mod tests {
                                 assert_eq!(g.plane_of_unit(ppn), PlaneId(plane_id));
                                 assert_eq!(g.block_of(ppn), BlockId(block_id));
                                 assert_eq!(g.plane_of(BlockId(block_id)), PlaneId(plane_id));
-                                assert_eq!(g.page_of(ppn), PageId(block_id * 5 + page));
+                                let page_id = PageId(block_id * 5 + page);
+                                assert_eq!(g.page_of(ppn), page_id);
+                                assert_eq!(g.page_in_block(page_id), PageInBlock(page));
                                 n += 1;
                             }
                         }

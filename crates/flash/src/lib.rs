@@ -3,6 +3,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`address`] | newtypes for every index, and simulated time |
+//! | [`index!`] | newtypes for indexes of other crates |
 //! | [`geometry`] | how a device is built, and address arithmetic |
 //! | [`nand`] | the [`Flash`] trait: read, program, erase, and when they are done |
 //! | [`memory`] | a back end that keeps pages in memory and takes no time |
@@ -25,8 +26,8 @@ pub mod rules;
 pub mod sim;
 
 pub use address::{
-    BlockId, ChannelId, DieId, Lpn, MapPageId, ObjectId, Owned, Owner, PackId, PageId, PlaneId,
-    Ppn, TableId, Tag, Time,
+    BlockId, ChannelId, DieId, Lpn, MapPageId, ObjectId, Owned, Owner, PackId, PageId, PageInBlock,
+    PlaneId, Ppn, TableId, Tag, Time,
 };
 pub use geometry::{Geometry, GeometryError, UNIT_BYTES};
 pub use nand::{Cause, Completion, Finished, Flash, OpId, Ready, Route, Stream, Unit, When};

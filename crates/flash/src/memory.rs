@@ -9,7 +9,7 @@ use crate::nand::{Cause, Completion, Finished, Flash, OpId, Ready, Route, Stream
 /// A unit was read that holds nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("flash unit {0} was read but holds nothing since its block was last erased")]
-pub struct NothingStored(pub u32);
+pub struct NothingStored(pub Ppn);
 
 /// What a unit on the medium holds: its content and, out of band, its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,13 +62,13 @@ impl<P: Clone> Flash for MemoryFlash<P> {
         _route: Route,
         _tag: Tag,
     ) -> Result<Completion, NothingStored> {
-        self.stored(ppn).ok_or(NothingStored(ppn.0))?;
+        self.stored(ppn).ok_or(NothingStored(ppn))?;
         let (Ready::At(at) | Ready::After(_, at)) = ready;
         Ok(Completion::instant(at))
     }
 
     fn content(&mut self, ppn: Ppn) -> Result<P, NothingStored> {
-        let stored = self.stored(ppn).ok_or(NothingStored(ppn.0))?;
+        let stored = self.stored(ppn).ok_or(NothingStored(ppn))?;
         Ok(stored.page.clone())
     }
 
@@ -89,7 +89,7 @@ impl<P: Clone> Flash for MemoryFlash<P> {
                     page: page.clone(),
                 }),
                 Unit::Copy { owner, from } => {
-                    let source = self.stored(*from).ok_or(NothingStored(from.0))?;
+                    let source = self.stored(*from).ok_or(NothingStored(*from))?;
                     Some(Stored {
                         owner: *owner,
                         page: source.page.clone(),

@@ -4,7 +4,9 @@
 //! programmed in ascending order without a gap; only programmed pages are read or copied; only a
 //! programmed block is erased; every page carries one entry a slot; time never runs backwards.
 
-use crate::address::{BlockId, PageId, Ppn, Tag, Time};
+use std::fmt;
+
+use crate::address::{BlockId, PageId, PageInBlock, Ppn, Tag, Time};
 use crate::nand::{Cause, Completion, Flash, Ready, Route, Stream, Unit};
 
 /// A rule of the medium was broken, or the device behind the checker failed.
@@ -14,17 +16,17 @@ pub enum RuleError<E: std::error::Error + 'static> {
     #[error("page {found} of block {block} was programmed, expected page {expected} next")]
     OutOfOrder {
         /// The block.
-        block: u32,
-        /// Page number within the block that was programmed.
-        found: u32,
-        /// Page number that was due.
-        expected: u32,
+        block: BlockId,
+        /// The page of it that was programmed.
+        found: PageInBlock,
+        /// The page that was due.
+        expected: PageInBlock,
     },
     /// A unit was used whose page is not programmed.
     #[error("unit {ppn} was {action}, but its page is not programmed")]
     NotProgrammed {
         /// The physical unit.
-        ppn: u32,
+        ppn: Ppn,
         /// "read" or "copied".
         action: &'static str,
     },
@@ -32,13 +34,13 @@ pub enum RuleError<E: std::error::Error + 'static> {
     #[error("block {block} was erased though nothing is programmed in it")]
     AlreadyErased {
         /// The block.
-        block: u32,
+        block: BlockId,
     },
     /// The number of slots does not fit the page.
     #[error("page {page} was programmed with {found} units, expected {expected}")]
     WrongSlots {
         /// The flash page.
-        page: u32,
+        page: PageId,
         /// Entries given.
         found: usize,
         /// Entries expected.
@@ -53,18 +55,47 @@ pub enum RuleError<E: std::error::Error + 'static> {
         last: Time,
     },
     /// An address beyond the device.
-    #[error("{what} {found} does not exist, the device has {count}")]
+    #[error("{found} does not exist, the device has {count}")]
     OutOfRange {
-        /// "unit", "page" or "block".
-        what: &'static str,
         /// The address.
-        found: u32,
+        found: Address,
         /// How many there are.
         count: u32,
     },
     /// The device behind the checker failed.
     #[error(transparent)]
     Device(#[from] E),
+}
+
+/// An address that was given to a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Address {
+    /// Of a unit.
+    Unit(Ppn),
+    /// Of a flash page.
+    Page(PageId),
+    /// Of a block.
+    Block(BlockId),
+}
+
+impl Address {
+    fn number(self) -> u32 {
+        match self {
+            Address::Unit(Ppn(number))
+            | Address::Page(PageId(number))
+            | Address::Block(BlockId(number)) => number,
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unit(ppn) => write!(f, "unit {ppn}"),
+            Address::Page(page) => write!(f, "page {page}"),
+            Address::Block(block) => write!(f, "block {block}"),
+        }
+    }
 }
 
 /// Checks every operation before it reaches the device behind.
@@ -103,23 +134,22 @@ impl<F: Flash> Checked<F> {
         Ok(())
     }
 
-    fn range(what: &'static str, found: u32, count: u32) -> Result<(), RuleError<F::Error>> {
-        if found < count {
+    fn range(found: Address, count: u32) -> Result<(), RuleError<F::Error>> {
+        if found.number() < count {
             Ok(())
         } else {
-            Err(RuleError::OutOfRange { what, found, count })
+            Err(RuleError::OutOfRange { found, count })
         }
     }
 
     fn programmed_unit(&self, ppn: Ppn, action: &'static str) -> Result<(), RuleError<F::Error>> {
         let g = self.inner.geometry();
-        Self::range("unit", ppn.0, g.units())?;
-        let block = g.block_of(ppn);
-        let page = g.page_of(ppn).0 - g.first_page(block).0;
-        if page < self.programmed[block.index()] {
+        Self::range(Address::Unit(ppn), g.units())?;
+        let page = g.page_in_block(g.page_of(ppn));
+        if page.0 < self.programmed[g.block_of(ppn).index()] {
             Ok(())
         } else {
-            Err(RuleError::NotProgrammed { ppn: ppn.0, action })
+            Err(RuleError::NotProgrammed { ppn, action })
         }
     }
 }
@@ -171,20 +201,20 @@ impl<F: Flash> Flash for Checked<F> {
         tags: &[Tag],
     ) -> Result<Completion, Self::Error> {
         let g = self.inner.geometry();
-        Self::range("page", page.0, g.blocks() * g.pages_per_block())?;
+        Self::range(Address::Page(page), g.blocks() * g.pages_per_block())?;
         if units.len() != g.units_per_page() as usize {
             return Err(RuleError::WrongSlots {
-                page: page.0,
+                page,
                 found: units.len(),
                 expected: g.units_per_page(),
             });
         }
         let block = g.block_of_page(page);
-        let found = page.0 - g.first_page(block).0;
-        let expected = self.programmed[block.index()];
+        let found = g.page_in_block(page);
+        let expected = PageInBlock(self.programmed[block.index()]);
         if found != expected {
             return Err(RuleError::OutOfOrder {
-                block: block.0,
+                block,
                 found,
                 expected,
             });
@@ -208,9 +238,9 @@ impl<F: Flash> Flash for Checked<F> {
         tag: Tag,
     ) -> Result<Completion, Self::Error> {
         self.time(at)?;
-        Self::range("block", block.0, self.inner.geometry().blocks())?;
+        Self::range(Address::Block(block), self.inner.geometry().blocks())?;
         if self.programmed[block.index()] == 0 {
-            return Err(RuleError::AlreadyErased { block: block.0 });
+            return Err(RuleError::AlreadyErased { block });
         }
         self.programmed[block.index()] = 0;
         Ok(self.inner.erase(at, block, background, tag)?)

@@ -54,7 +54,7 @@ impl Stages {
 struct Queued {
     sequence: u64,
     server: u32,
-    block: u32,
+    block: BlockId,
     stages: Stages,
     /// When its first stage began; before, of one that waits for another, its earliest instant.
     start: Time,
@@ -85,7 +85,7 @@ enum NandEvent {
 
 #[derive(Debug, Clone, Copy)]
 struct Erasing {
-    block: u32,
+    block: BlockId,
     tag: Tag,
     start: Time,
     /// Runs on from here ...
@@ -261,7 +261,7 @@ impl NandSim {
         &mut self,
         ready: Ready,
         server: u32,
-        block: u32,
+        block: BlockId,
         stages: Stages,
         tags: &[Tag],
     ) -> Completion {
@@ -278,7 +278,7 @@ impl NandSim {
         &mut self,
         ready: Ready,
         server: u32,
-        block: u32,
+        block: BlockId,
         stages: Stages,
         tags: &[Tag],
     ) -> Completion {
@@ -359,7 +359,7 @@ impl NandSim {
 
     /// Private channel: the operation is one span of its server, known at once.
     #[inline(always)]
-    fn span(&mut self, ready: Time, server: u32, block: u32, duration: Time) -> Completion {
+    fn span(&mut self, ready: Time, server: u32, block: BlockId, duration: Time) -> Completion {
         if !self.erasing.is_empty() {
             self.yield_erase(ready, server, block);
         }
@@ -379,7 +379,7 @@ impl NandSim {
     /// Brings a background erase up to the instant a host operation wants its server: it has ended,
     /// it is suspended, or the operation has to wait for it.
     #[cold]
-    fn yield_erase(&mut self, ready: Time, server: u32, block: u32) {
+    fn yield_erase(&mut self, ready: Time, server: u32, block: BlockId) {
         let s = &mut self.servers[server as usize];
         let queue = &mut self.queues[server as usize];
         let Some(erasing) = &mut queue.erasing else {
@@ -613,7 +613,7 @@ impl Flash for NandSim {
             Route::OnChip => Stages::Local { array },
         };
         let server = self.server_of(ppn);
-        let block = self.geometry.block_of(ppn).0;
+        let block = self.geometry.block_of(ppn);
         Ok(self.submit(ready, server, block, stages, &[tag]))
     }
 
@@ -633,12 +633,12 @@ impl Flash for NandSim {
         tags: &[Tag],
     ) -> Result<Completion, Infallible> {
         let first = self.geometry.first_unit_of_page(page);
-        let block = self.geometry.block_of(first).0;
+        let block = self.geometry.block_of(first);
         let times = &self.timing.program;
         let array = if times.len() == 1 {
             times[0]
         } else {
-            times[(page.0 - block * self.pages_per_block) as usize % times.len()]
+            times[(page.0 - block.0 * self.pages_per_block) as usize % times.len()]
         };
         let stages = match route {
             Route::Channel => Stages::Program {
@@ -662,13 +662,13 @@ impl Flash for NandSim {
         let remaining = self.timing.erase;
         if !background {
             let stages = Stages::Local { array: remaining };
-            return Ok(self.submit(Ready::At(at), server, block.0, stages, &[tag]));
+            return Ok(self.submit(Ready::At(at), server, block, stages, &[tag]));
         }
         let start = at.max(self.servers[server as usize].free_at);
         let queue = &mut self.queues[server as usize];
         debug_assert!(queue.erasing.is_none(), "one background erase a server");
         queue.erasing = Some(Erasing {
-            block: block.0,
+            block,
             tag,
             start,
             resumed: start,
