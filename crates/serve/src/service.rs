@@ -12,7 +12,7 @@ use std::time::Duration;
 use flashlore_medium::Access;
 use flashlore_volume::disk::{BlockDevice, Disk, DiskError, Maintainer};
 use flashlore_volume::{
-    Encoding, Finding, HistoryStatus, Identity, Policy, Recovery, Survey, Volume,
+    Encoding, Finding, HistoryStatus, Identity, ObjectId, Policy, Recovery, Survey, Volume,
 };
 use parking_lot::Mutex;
 
@@ -248,7 +248,7 @@ impl Service {
     /// What is stored, counted in steps between which others may use the volume: on one that changes the sums are
     /// near, not exact.
     pub(crate) fn survey(&self) -> Result<Survey, DiskError> {
-        let (mut survey, mut next) = (Survey::default(), Some(0));
+        let (mut survey, mut next) = (Survey::default(), Some(ObjectId(0)));
         while let Some(from) = next {
             let step = |volume: &mut Volume| volume.survey_step(from, SURVEY_STEP, &mut survey);
             next = self.disk.with(step)?;
@@ -344,7 +344,7 @@ impl Service {
     }
 
     fn scrub(&self, from: u32) -> Result<Answer, ServeError> {
-        let (mut next, mut read, mut found) = (Some(from), 0, Vec::new());
+        let (mut next, mut read, mut found) = (Some(ObjectId(from)), 0, Vec::new());
         for _ in 0..SCRUB_STEPS {
             let Some(from) = next else {
                 break;
@@ -357,7 +357,7 @@ impl Service {
         self.note_findings()?;
         self.note_all(found.iter().cloned());
         Ok(Answer::Scrubbed {
-            next,
+            next: next.map(|owner| owner.0),
             read,
             findings: found.iter().map(Unreadable::from).collect(),
         })

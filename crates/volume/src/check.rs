@@ -11,7 +11,7 @@ use crate::error::VolumeError;
 use crate::fetch::Proof;
 use crate::findings::{Finding, LOST};
 use crate::format::superblock::SUPERBLOCK_BYTES;
-use crate::format::{Superblock, UnitKind, packed};
+use crate::format::{MapRow, ObjectPlace, PackSlot, Superblock, UnitKind, packed};
 use crate::lost::{Lost, NOWHERE};
 use crate::nand::NandError;
 use crate::open::{Image, Recovery, read_image};
@@ -86,7 +86,7 @@ impl Owned {
 }
 
 /// Packed units that can be read, with the slots whose values were lost before.
-type LostSlots = BTreeMap<Ppn, Vec<u16>>;
+type LostSlots = BTreeMap<Ppn, Vec<PackSlot>>;
 
 /// Copies of the superblock that hold and are of this volume.
 fn intact_superblocks(medium: &dyn Medium) -> u32 {
@@ -110,19 +110,20 @@ fn recount(image: &Image, report: &mut CheckReport) -> BTreeMap<Ppn, Owned> {
     let mut owners: BTreeMap<Ppn, Owned> = BTreeMap::new();
     let mut object_at: HashMap<Ppn, ObjectId> = HashMap::new();
     let mut objects = HashSet::new();
-    let mut add = |row: u32, lpn: Option<Lpn>| {
+    let mut add = |row: MapRow, lpn: Option<Lpn>| {
         if let Some(lpn) = lpn.filter(|_| plain) {
-            let all = owners.entry(Ppn(row));
+            let unit = row.as_unit();
+            let all = owners.entry(unit);
             let all = all.or_insert_with(|| Owned::new(Proof::Lpn(lpn)));
             if let [first, ..] = all.addresses[..] {
-                let what = format!("unit {row} is owned by both {first} and {lpn}");
+                let what = format!("unit {unit} is owned by both {first} and {lpn}");
                 report.errors.push(what);
             }
             all.addresses.push(lpn);
             return;
         }
         objects.insert(row);
-        for (unit, owner) in units_of(image, ObjectId(row)) {
+        for (unit, owner) in units_of(image, row.as_object()) {
             let first = owner.map(|owner| *object_at.entry(unit).or_insert(owner));
             if first != owner {
                 report.errors.push(format!(
@@ -136,13 +137,13 @@ fn recount(image: &Image, report: &mut CheckReport) -> BTreeMap<Ppn, Owned> {
         }
     };
     for (lpn, &row) in (0..).map(Lpn).zip(&image.state.map) {
-        if row != u32::MAX {
+        if row.is_some() {
             report.mapped += 1;
             add(row, Some(lpn));
         }
     }
     for object in image.state.history.iter().flat_map(History::objects) {
-        add(object.0, None);
+        add(MapRow::of_object(object), None);
     }
     report.stored = if plain { owners.len() } else { objects.len() } as u64;
     owners
@@ -151,11 +152,11 @@ fn recount(image: &Image, report: &mut CheckReport) -> BTreeMap<Ppn, Owned> {
 /// The units that an object needs, and the object itself for one it has alone.
 fn units_of(image: &Image, object: ObjectId) -> Vec<(Ppn, Option<ObjectId>)> {
     let placed = &image.state.placed;
-    let row = placed.objects[object.index()];
-    let Some(packed) = row.packed else {
-        return vec![(row.location, Some(object))];
+    let packed = match placed.objects[object.index()].place {
+        ObjectPlace::Packed(packed) => packed,
+        ObjectPlace::Unit(unit) => return vec![(unit, Some(object))],
     };
-    let pack = placed.packs.get(row.location.index());
+    let pack = placed.packs.get(packed.pack.index());
     let unit = pack.and_then(Option::as_ref).map(|p| (p.location, None));
     let mut units: Vec<_> = unit.into_iter().collect();
     if packed.base.is_some() {
@@ -165,13 +166,12 @@ fn units_of(image: &Image, object: ObjectId) -> Vec<(Ppn, Option<ObjectId>)> {
 }
 
 /// The packed values that an object needs: unit and slot of each.
-fn slots_of(image: &Image, object: ObjectId) -> Vec<(Ppn, u16)> {
+fn slots_of(image: &Image, object: ObjectId) -> Vec<(Ppn, PackSlot)> {
     let placed = &image.state.placed;
-    let row = placed.objects[object.index()];
-    let Some(packed) = row.packed else {
+    let Some(packed) = placed.objects[object.index()].packed() else {
         return Vec::new();
     };
-    let pack = placed.packs.get(row.location.index());
+    let pack = placed.packs.get(packed.pack.index());
     let own = pack.and_then(Option::as_ref);
     let mut slots: Vec<_> = own.map(|p| (p.location, packed.slot)).into_iter().collect();
     if packed.base.is_some() {
@@ -185,16 +185,16 @@ fn lost_values(image: &Image, lost: &LostSlots) -> Vec<Finding> {
     if lost.is_empty() {
         return Vec::new();
     }
-    let is_lost = |(unit, slot): &(Ppn, u16)| lost.get(unit).is_some_and(|s| s.contains(slot));
-    let mut found: BTreeMap<(Ppn, u16), Vec<Lpn>> = BTreeMap::new();
+    let is_lost = |(unit, slot): &(Ppn, PackSlot)| lost.get(unit).is_some_and(|s| s.contains(slot));
+    let mut found: BTreeMap<(Ppn, PackSlot), Vec<Lpn>> = BTreeMap::new();
     let mut add = |object: ObjectId, lpn: Option<Lpn>| {
         for slot in slots_of(image, object).into_iter().filter(is_lost) {
             found.entry(slot).or_default().extend(lpn);
         }
     };
     for (lpn, &row) in (0..).map(Lpn).zip(&image.state.map) {
-        if row != u32::MAX {
-            add(ObjectId(row), Some(lpn));
+        if row.is_some() {
+            add(row.as_object(), Some(lpn));
         }
     }
     for object in image.state.history.iter().flat_map(History::objects) {
@@ -228,7 +228,7 @@ fn read_all(
             continue;
         }
         let block = image.geometry.block_of(ppn);
-        let generation = match image.active.get(&block.0) {
+        let generation = match image.active.get(&block) {
             Some(active) => active.generation,
             None => image.rows[block.index()].generation,
         };

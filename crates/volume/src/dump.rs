@@ -3,8 +3,7 @@
 
 use std::io::{self, Write};
 
-use flashlore_content::PAGE_BYTES;
-use flashlore_flash::{BlockId, ObjectId, PageId, Ppn};
+use flashlore_flash::{ObjectId, PageId, Ppn};
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
@@ -13,10 +12,10 @@ use crate::format::journal::JournalValue;
 use crate::format::packed::{self, Head};
 use crate::format::superblock::{SUPERBLOCK_BYTES, Unusable};
 use crate::format::{
-    Areas, AreasError, Change, Identity, JournalEntry, Root, Slot, Superblock, UnitKind,
+    Areas, AreasError, BlockState, Change, Identity, JournalEntry, ObjectPlace, PackedRow, Root,
+    Slot, Superblock, UnitKind,
 };
-use crate::layer::PackedRow;
-use crate::load::{self, BlockState, Tables};
+use crate::load::{self, Tables};
 use crate::unit::read_slot;
 
 /// Which parts of a volume to show.
@@ -182,7 +181,10 @@ fn roots(
                 root.history.oldest,
                 root.history.entries,
                 root.history.pins,
-                root.directories,
+                root.directories
+                    .iter()
+                    .map(|slot| slot.0)
+                    .collect::<Vec<_>>(),
             )?,
             None => writeln!(out, "root {parity}: does not hold")?,
         }
@@ -192,30 +194,28 @@ fn roots(
 
 fn rows(id: &Identity, tables: &Tables, out: &mut impl Write) -> io::Result<()> {
     for (lpn, &row) in tables.map.iter().enumerate() {
-        if row != u32::MAX {
-            let what = if id.has_objects() { "object" } else { "unit" };
-            writeln!(out, "map: page {lpn} {what} {row}")?;
+        match id.has_objects() {
+            _ if !row.is_some() => {}
+            true => writeln!(out, "map: page {lpn} object {}", row.as_object())?,
+            false => writeln!(out, "map: page {lpn} unit {}", row.as_unit())?,
         }
     }
     for (handle, object) in tables.objects.iter().enumerate() {
-        if object.location != Ppn::NONE {
-            writeln!(
-                out,
-                "object {handle}: {} {} write sequence number {} digest {:x}",
-                if object.packed.is_some() {
-                    "packed page"
-                } else {
-                    "unit"
-                },
-                object.location.0,
-                EventNumber(object.write_seq),
-                object.digest.0,
-            )?;
-        }
-        if let Some(packed) = object.packed {
+        let place = match object.place {
+            ObjectPlace::Unit(Ppn::NONE) => continue,
+            ObjectPlace::Unit(unit) => format!("unit {unit}"),
+            ObjectPlace::Packed(packed) => format!("packed page {}", packed.pack),
+        };
+        writeln!(
+            out,
+            "object {handle}: {place} write sequence number {} digest {:x}",
+            EventNumber(object.write_seq),
+            object.digest.0,
+        )?;
+        if let Some(packed) = object.packed() {
             let base = Handle(packed.base);
             let PackedRow { slot, length, .. } = packed;
-            writeln!(out, "  slot {slot} bytes {length} base {base}")?;
+            writeln!(out, "  slot {} bytes {length} base {base}", slot.0)?;
         }
     }
     for (pack, row) in tables.packs.iter().enumerate() {
@@ -385,16 +385,16 @@ fn records(
     let geometry = geometry(id).map_err(|e| VolumeError::from(AreasError::from(e)))?;
     let mut bytes = AlignedBuf::zeroed(areas.page_stride as usize);
     for page in (0..geometry.blocks() * geometry.pages_per_block()).map(PageId) {
-        let block: BlockId = geometry.block_of_page(page);
+        let block = geometry.block_of_page(page);
         if let Err(error) = medium.read(areas.page(page), &mut bytes) {
-            writeln!(out, "block {} page {}: {error}", block.0, page.0)?;
+            writeln!(out, "block {block} page {page}: {error}")?;
             continue;
         }
-        for slot in 0..geometry.units_per_page() {
-            let ppn = Ppn(geometry.first_unit_of_page(page).0 + slot);
-            match read_slot(&bytes, areas, slot as usize, id, ppn) {
+        let first = geometry.first_unit_of_page(page).0;
+        for ppn in (first..first + geometry.units_per_page()).map(Ppn) {
+            match read_slot(&bytes, areas, id, ppn) {
                 Slot::Empty => {}
-                Slot::Broken => writeln!(out, "unit {}: record does not hold", ppn.0)?,
+                Slot::Broken => writeln!(out, "unit {ppn}: record does not hold")?,
                 Slot::Record(placed) if placed.record.kind == UnitKind::Packed => {
                     writeln!(
                         out,
@@ -405,7 +405,7 @@ fn records(
                         placed.epoch,
                         placed.record.digest.0,
                     )?;
-                    let data = &bytes[slot as usize * PAGE_BYTES..][..PAGE_BYTES];
+                    let data = &bytes[areas.data_in_page(ppn)];
                     match packed::heads(&id.key, data, placed.record.write_seq) {
                         Some(heads) => heads.iter().try_for_each(|head| value(head, out))?,
                         None => writeln!(out, "  the heads of its values do not hold")?,

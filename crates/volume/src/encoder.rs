@@ -18,7 +18,7 @@ use flashlore_ftl::mapping::packs::MOST_BYTES;
 use parking_lot::Mutex;
 
 use crate::format::packed::{self, EXTRA_BYTES, Head};
-use crate::format::{Record, UnitKind};
+use crate::format::{PackSlot, Record, UnitKind};
 use crate::nand::{StoredUnit, Young};
 
 /// An encoded value in RAM.
@@ -339,7 +339,7 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
     }
 
     fn unpack(&mut self, page: &StoredUnit, slot: usize) -> Arc<PackedValue> {
-        unpack(page, slot)
+        unpack(page, PackSlot(slot as u16))
     }
 }
 
@@ -375,9 +375,9 @@ pub(crate) fn decode(
 }
 
 /// The value in a slot of a packed page.
-pub(crate) fn unpack(page: &StoredUnit, slot: usize) -> Arc<PackedValue> {
+pub(crate) fn unpack(page: &StoredUnit, slot: PackSlot) -> Arc<PackedValue> {
     if let Some(values) = &page.values {
-        return Arc::clone(&values[slot]);
+        return Arc::clone(&values[slot.index()]);
     }
     Arc::new(match packed::value(&*page.bytes, slot) {
         Some((head, bytes)) => PackedValue::stored(head, bytes),

@@ -15,7 +15,7 @@ use flashlore_ftl::content::bytes::{HeldEncoded, HeldValue};
 use flashlore_medium::Medium;
 
 use crate::encoder::{self, Ahead, Delta, LONGEST, PackedValue};
-use crate::format::{Areas, Identity, Record, UnitKind};
+use crate::format::{Areas, Identity, PackSlot, Record, UnitKind};
 use crate::layer::PlannedEncoding;
 use crate::nand::{NandError, StoredUnit, UnitPlace};
 use crate::unit::{ELSEWHERE, MOST_RUN, Units};
@@ -64,7 +64,7 @@ enum ValueSource {
 #[derive(Debug)]
 enum Encoded {
     Here(Arc<PackedValue>),
-    Slot(UnitPlace, usize),
+    Slot(UnitPlace, PackSlot),
 }
 
 impl ReadPlan {
@@ -90,7 +90,9 @@ impl ValueSource {
             HeldValue::Encoded { value, base } => ValueSource::Encoded {
                 value: match value {
                     HeldEncoded::Here(value) => Encoded::Here(value),
-                    HeldEncoded::Slot(ppn, slot) => Encoded::Slot(place(ppn), slot),
+                    HeldEncoded::Slot(ppn, slot) => {
+                        Encoded::Slot(place(ppn), PackSlot(slot as u16))
+                    }
                 },
                 base: base.map(|base| Box::new(ValueSource::new(*base, place))),
             },
@@ -161,12 +163,12 @@ impl Reader {
         };
         let unit = self.read(source)?;
         if !proof.holds(&unit.record) {
-            let (ppn, why) = (Ppn::NONE.0, ELSEWHERE);
+            let (ppn, why) = (Ppn::NONE, ELSEWHERE);
             return Err(NandError::Rot { ppn, why });
         }
         if unit.record.kind == UnitKind::Lost {
             return Err(NandError::Rot {
-                ppn: Ppn::NONE.0,
+                ppn: Ppn::NONE,
                 why: "its content was lost",
             });
         }

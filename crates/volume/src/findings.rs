@@ -1,6 +1,6 @@
 //! Stored pages that turned out to be unreadable, with every address that holds them.
 
-use flashlore_flash::{Flash, Lpn, ObjectId, PackId, Ppn};
+use flashlore_flash::{Flash, Lpn, ObjectId, Ppn};
 
 use crate::format::{UnitKind, packed};
 use crate::nand::{NandError, StoredUnit};
@@ -39,8 +39,8 @@ impl std::fmt::Display for Finding {
 /// What a scrub did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScrubProgress {
-    /// The place to go on from; `None` when all have been read.
-    pub next: Option<u32>,
+    /// The owner to go on from; `None` when all have been read.
+    pub next: Option<ObjectId>,
     /// Stored pages that were read.
     pub read: u32,
     /// Those of them that cannot be read, whether that was known before or not.
@@ -64,7 +64,7 @@ impl Volume {
         let lost = std::mem::take(&mut self.layer.core_mut().flash_mut().lost);
         for owner in lost {
             if let Some(unit) = self.layer.unit_of_owner(owner) {
-                let (ppn, why) = (unit.0, LOST);
+                let (ppn, why) = (unit, LOST);
                 self.note_finding(unit, &NandError::Rot { ppn, why });
             }
         }
@@ -111,8 +111,8 @@ impl Volume {
 
     /// Whether an address holds a value that was lost, or one that differs from it.
     fn needs_lost(&self, lpn: Lpn, ppn: Ppn, unit: &StoredUnit) -> bool {
-        let held = ObjectId(self.layer.map_row(lpn));
-        let base = self.layer.object_row(held).packed.map(|packed| packed.base);
+        let held = self.layer.map_row(lpn).as_object();
+        let base = self.layer.object_row(held).base();
         let mut objects = [Some(held), base].into_iter().flatten();
         objects.any(|object| self.lies_lost(object, ppn, unit))
     }
@@ -120,9 +120,9 @@ impl Volume {
     /// Notes the unit that an error names.
     pub(crate) fn note_unreadable(&mut self, error: &NandError) {
         if let NandError::Rot { ppn, .. } = error
-            && Ppn(*ppn).is_some()
+            && ppn.is_some()
         {
-            self.note_finding(Ppn(*ppn), error);
+            self.note_finding(*ppn, error);
         }
     }
 
@@ -153,19 +153,17 @@ impl Volume {
         if unit.record.kind != UnitKind::Packed {
             return false;
         }
-        let row = self.layer.object_row(owner);
-        row.packed.is_some_and(|packed| {
-            self.layer.pack_row(PackId(row.location.0)).unit == ppn
-                && packed::value(&*unit.bytes, usize::from(packed.slot))
-                    .is_some_and(|(head, _)| head.lost)
+        self.layer.object_row(owner).packed().is_some_and(|row| {
+            self.layer.pack_row(row.pack).unit == ppn
+                && packed::value(&*unit.bytes, row.slot).is_some_and(|(head, _)| head.lost)
         })
     }
 
     /// A lost value, with the addresses that hold it or differ from it.
     fn lost_value(&self, object: ObjectId, unit: Ppn) -> Finding {
         let needs = |&lpn: &Lpn| {
-            let held = ObjectId(self.layer.map_row(lpn));
-            let differs = || self.layer.object_row(held).packed.map(|packed| packed.base);
+            let held = self.layer.map_row(lpn).as_object();
+            let differs = || self.layer.object_row(held).base();
             held == object || differs() == Some(object)
         };
         Finding {
@@ -175,13 +173,13 @@ impl Volume {
         }
     }
 
-    /// Reads what is stored at the next `count` places from `from` on, for addresses or for old versions, and
-    /// compares it with its checksums; what fails is among the findings too, once. The places begin at 0.
-    pub fn scrub(&mut self, from: u32, count: u32) -> ScrubProgress {
+    /// Reads what is stored for the next `count` owners from `from` on, addresses or objects, those of old versions too,
+    /// and compares it with its checksums; what fails is among the findings too, once. The owners begin at 0.
+    pub fn scrub(&mut self, from: ObjectId, count: u32) -> ScrubProgress {
         let owners = self.layer.owners();
-        let end = from.saturating_add(count).min(owners);
+        let end = from.0.saturating_add(count).min(owners);
         let (mut read, mut unreadable) = (0, Vec::<Finding>::new());
-        for owner in (from..end).map(ObjectId) {
+        for owner in (from.0..end).map(ObjectId) {
             for ppn in self.layer.places_of_owner(owner).into_iter().flatten() {
                 if self.layer.core().is_buffered(ppn) {
                     continue;
@@ -206,7 +204,7 @@ impl Volume {
             }
         }
         ScrubProgress {
-            next: (end < owners).then_some(end),
+            next: (end < owners).then_some(ObjectId(end)),
             read,
             unreadable,
         }

@@ -17,9 +17,11 @@ use crate::error::VolumeError;
 use crate::format::cursor::Writer;
 use crate::format::superblock::{SUPERBLOCK_BYTES, VERSION};
 use crate::format::tables::{
-    NO_SLOT, PAYLOAD, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, check_of, encode_page, sum,
+    PAYLOAD, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, check_of, encode_page, sum,
 };
-use crate::format::{Areas, HistoryRoot, Identity, Root, Superblock, Table};
+use crate::format::{
+    Areas, HistoryRoot, Identity, PageInTable, Root, RowId, Superblock, Table, TablePage, TableSlot,
+};
 use crate::load;
 use crate::open::{Recovery, write_superblock};
 use crate::volume::Volume;
@@ -141,7 +143,7 @@ struct OldCheckpoint<'a> {
     id: &'a Identity,
     areas: Areas,
     root: Root,
-    slots: Vec<u32>,
+    slots: Vec<TableSlot>,
 }
 
 impl<'a> OldCheckpoint<'a> {
@@ -193,11 +195,11 @@ impl<'a> OldCheckpoint<'a> {
     fn page<'b>(
         &self,
         table: Table,
-        page: u32,
+        page: PageInTable,
         buffer: &'b mut AlignedBuf,
     ) -> Result<Option<&'b [u8]>, VolumeError> {
-        let number = table.first_page(self.id) + page;
-        let slot = self.slots[number as usize];
+        let number = table.page(self.id, page);
+        let slot = self.slots[number.index()];
         load::page(self.medium, self.id, &self.areas, number, slot, buffer)
     }
 }
@@ -208,11 +210,11 @@ struct Target<'a> {
     id: &'a Identity,
     areas: &'a Areas,
     checkpoint: u64,
-    slots: Vec<u32>,
+    slots: Vec<TableSlot>,
     /// By table page, then by directory.
     checks: Vec<u32>,
     /// The first slot that is free.
-    free: u32,
+    free: TableSlot,
     buffer: AlignedBuf,
 }
 
@@ -223,9 +225,9 @@ impl<'a> Target<'a> {
             id: &growth.identity,
             areas: &growth.areas,
             checkpoint,
-            slots: vec![NO_SLOT; growth.areas.table_pages as usize],
+            slots: vec![TableSlot::NONE; growth.areas.table_pages as usize],
             checks: vec![0; (growth.areas.table_pages + growth.areas.directories) as usize],
-            free: 0,
+            free: TableSlot(0),
             buffer: AlignedBuf::zeroed(TABLE_PAGE_BYTES),
         }
     }
@@ -238,7 +240,7 @@ impl<'a> Target<'a> {
                 self.versions(from)?;
                 continue;
             }
-            for page in 0..table.pages(from.id) {
+            for page in table.each_page(from.id) {
                 if let Some(rows) = from.page(table, page, &mut buffer)? {
                     self.copy(table, page, from.id, rows)?;
                 }
@@ -246,7 +248,7 @@ impl<'a> Target<'a> {
         }
         let directories = self.directories()?;
         let history = HistoryRoot {
-            first: 0,
+            first: RowId(0),
             ..from.root.history
         };
         let root = Root {
@@ -284,7 +286,7 @@ impl<'a> Target<'a> {
     fn copy(
         &mut self,
         table: Table,
-        page: u32,
+        page: PageInTable,
         before: &Identity,
         rows: &[u8],
     ) -> Result<(), VolumeError> {
@@ -292,11 +294,11 @@ impl<'a> Target<'a> {
         payload.copy_from_slice(rows);
         if table == Table::Map {
             // In a page that is written an unused row would name the first unit or object.
-            let used = table.rows(before) - page * table.rows_per_page(before);
+            let used = table.rows(before) - page.0 * table.rows_per_page(before);
             let used = used as usize * table.row_bytes(before);
             payload[used.min(PAYLOAD)..].fill(0xFF);
         }
-        self.put(table.first_page(self.id) + page, &payload)
+        self.put(table.page(self.id, page), &payload)
     }
 
     /// The rows of the history from the first row on: its ring has become longer.
@@ -304,53 +306,58 @@ impl<'a> Target<'a> {
         let mut checks = from.no_checks();
         let versions = from.rows(&mut checks).versions(&from.root)?;
         let per_page = Table::Versions.rows_per_page(self.id) as usize;
-        let first = Table::Versions.first_page(self.id);
-        for (number, rows) in (first..).zip(versions.chunks(per_page)) {
+        let pages = Table::Versions.each_page(self.id);
+        for (page, rows) in pages.zip(versions.chunks(per_page)) {
             let mut payload = [0; PAYLOAD];
             let mut out = Writer::new(&mut payload);
             for &(lpn, object, stamp) in rows {
                 out.u32(lpn.0).u32(object.0).u64(stamp);
             }
-            self.put(number, &payload)?;
+            self.put(Table::Versions.page(self.id, page), &payload)?;
         }
         Ok(())
     }
 
     /// Writes the directories; answers their slots.
-    fn directories(&mut self) -> Result<Vec<u32>, VolumeError> {
+    fn directories(&mut self) -> Result<Vec<TableSlot>, VolumeError> {
         let mut directories = Vec::new();
         for directory in 0..self.areas.directories {
             let first = (directory * SLOTS_PER_DIRECTORY) as usize;
             let last = (first + SLOTS_PER_DIRECTORY as usize).min(self.slots.len());
             let listed = &self.slots[first..last];
-            if listed.iter().all(|&slot| slot == NO_SLOT) {
-                directories.push(NO_SLOT);
+            if listed.iter().all(|slot| !slot.is_some()) {
+                directories.push(TableSlot::NONE);
                 continue;
             }
             let mut payload = [0; PAYLOAD];
             let mut out = Writer::new(&mut payload);
             for &slot in listed {
-                out.u32(slot);
+                out.u32(slot.0);
             }
-            directories.push(self.next(self.areas.table_pages + directory, &payload)?);
+            let number = TablePage(self.areas.table_pages + directory);
+            directories.push(self.next(number, &payload)?);
         }
         Ok(directories)
     }
 
     /// Writes a table page.
-    fn put(&mut self, number: u32, payload: &[u8; PAYLOAD]) -> Result<(), VolumeError> {
-        self.slots[number as usize] = self.next(number, payload)?;
+    fn put(&mut self, number: TablePage, payload: &[u8; PAYLOAD]) -> Result<(), VolumeError> {
+        self.slots[number.index()] = self.next(number, payload)?;
         Ok(())
     }
 
     /// Writes a page to the next slot; answers which.
-    fn next(&mut self, number: u32, payload: &[u8; PAYLOAD]) -> Result<u32, VolumeError> {
+    fn next(
+        &mut self,
+        number: TablePage,
+        payload: &[u8; PAYLOAD],
+    ) -> Result<TableSlot, VolumeError> {
         let slot = self.free;
-        self.free += 1;
+        self.free.0 += 1;
         let rows = |out: &mut [u8]| out.copy_from_slice(payload);
         let (key, checkpoint) = (&self.id.key, self.checkpoint);
         encode_page(key, slot, number, checkpoint, rows, &mut self.buffer);
-        self.checks[number as usize] = check_of(&self.buffer);
+        self.checks[number.index()] = check_of(&self.buffer);
         self.medium.write(self.areas.slot(slot), &self.buffer)?;
         Ok(slot)
     }

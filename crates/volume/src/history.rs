@@ -280,7 +280,7 @@ impl Volume {
         self.begin_change_about(now, instant)?;
         let count = self.versioned()?.rewind_to(instant)?;
         for lpn in changed {
-            self.tables.mapped.mark(lpn.0);
+            self.tables.mapped.mark(lpn);
         }
         self.take_event(Some(Change::Rewind { instant }))?;
         Ok(count)

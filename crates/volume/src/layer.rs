@@ -21,7 +21,7 @@ use flashlore_ftl::{ContentDevice, FtlError, Outcome, PlainFtl};
 
 use crate::encoder::{Ahead, PackedValue};
 use crate::fetch::{HeldPage, Proof};
-use crate::format::{Slot, UnitKind};
+use crate::format::{MapRow, ObjectPlace, ObjectRow, PackRow, PackSlot, PackedRow, Slot, UnitKind};
 use crate::nand::{Nand, NandError, StoredUnit};
 use crate::volume::{StoredAs, Survey};
 
@@ -39,58 +39,6 @@ pub(crate) enum Written {
         /// The object's write sequence number.
         write_seq: u64,
     },
-}
-
-/// A row of the object table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ObjectRow {
-    /// Where the object lies.
-    pub location: Ppn,
-    /// Its write sequence number.
-    pub write_seq: u64,
-    /// Its digest, or as much of it as the policy keeps.
-    pub digest: Digest,
-    /// If it is packed; its location is the number of its packed page then.
-    pub packed: Option<PackedRow>,
-}
-
-impl ObjectRow {
-    /// No object.
-    pub const NONE: ObjectRow = ObjectRow {
-        location: Ppn::NONE,
-        write_seq: 0,
-        digest: Digest(0),
-        packed: None,
-    };
-}
-
-/// What is stored of a packed object besides.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PackedRow {
-    /// The row of what it is a delta from; all ones for none.
-    pub base: ObjectId,
-    /// Bytes of its slot, as the translation layer counts them.
-    pub length: u16,
-    pub slot: u16,
-}
-
-/// A row of the table of packed pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PackRow {
-    /// Where it lies.
-    pub unit: Ppn,
-    /// Bytes of all its slots, as the translation layer counts them.
-    pub bytes: u16,
-    pub slots: u16,
-}
-
-impl PackRow {
-    /// No packed page.
-    pub const NONE: PackRow = PackRow {
-        unit: Ppn::NONE,
-        bytes: 0,
-        slots: 0,
-    };
 }
 
 /// The digest of an object that cannot be read and would be trusted: no page is taken for equal.
@@ -131,9 +79,9 @@ pub(crate) trait Layer: Send {
     }
     /// Bases are chosen by similarity from now on.
     fn find_similar_bases(&mut self, _options: SimilarOptions) {}
-    /// What is stored, and what for: adds at most `most` values, from the `from`-th place on, to a survey; where to go
-    /// on, if any is left.
-    fn survey_step(&self, from: u32, most: u32, survey: &mut Survey) -> Option<u32>;
+    /// What is stored, and what for: adds at most `most` values, from an owner on, to a survey; where to go on, if any is
+    /// left.
+    fn survey_step(&self, from: ObjectId, most: u32, survey: &mut Survey) -> Option<ObjectId>;
     /// How an address is stored, if it holds anything.
     fn stored_as(&self, lpn: Lpn) -> Option<StoredAs>;
     /// Where an address lies.
@@ -145,7 +93,7 @@ pub(crate) trait Layer: Send {
     /// The units that an owner needs; none if it holds nothing.
     fn places_of_owner(&self, owner: ObjectId) -> [Option<Ppn>; 2];
     /// A row of the map table.
-    fn map_row(&self, lpn: Lpn) -> u32;
+    fn map_row(&self, lpn: Lpn) -> MapRow;
     /// A row of the object table.
     fn object_row(&self, _handle: ObjectId) -> ObjectRow {
         ObjectRow::NONE
@@ -286,7 +234,7 @@ impl Layer for Plain {
         self.stored
     }
 
-    fn survey_step(&self, _from: u32, _most: u32, survey: &mut Survey) -> Option<u32> {
+    fn survey_step(&self, _from: ObjectId, _most: u32, survey: &mut Survey) -> Option<ObjectId> {
         // All of it is known.
         survey.pages = self.stored;
         survey.values = self.stored;
@@ -316,8 +264,8 @@ impl Layer for Plain {
         self.places(owner.as_page())
     }
 
-    fn map_row(&self, lpn: Lpn) -> u32 {
-        self.ftl.map().get(lpn).0
+    fn map_row(&self, lpn: Lpn) -> MapRow {
+        MapRow::of_unit(self.ftl.map().get(lpn))
     }
 
     fn places(&self, lpn: Lpn) -> [Option<Ppn>; 2] {
@@ -450,7 +398,7 @@ impl<T: OnMedium> WithObjects<T> {
     fn lost(&self, lpn: Lpn) -> LayerError {
         let ppn = self.location(lpn);
         FtlError::Device(NandError::Rot {
-            ppn: ppn.unwrap_or(Ppn::NONE).0,
+            ppn: ppn.unwrap_or(Ppn::NONE),
             why: "its content was lost before it was copied here",
         })
     }
@@ -610,19 +558,20 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         self.ftl.find_similar_bases(options);
     }
 
-    fn survey_step(&self, from: u32, most: u32, survey: &mut Survey) -> Option<u32> {
+    fn survey_step(&self, from: ObjectId, most: u32, survey: &mut Survey) -> Option<ObjectId> {
         let objects = self.ftl.objects();
-        let end = from.saturating_add(most).min(objects.handles());
-        for handle in (from..end).filter(|&handle| objects.is_alive(ObjectId(handle))) {
-            let references = objects.references(ObjectId(handle));
+        let end = from.0.saturating_add(most).min(objects.handles());
+        let handles = (from.0..end).map(ObjectId);
+        for handle in handles.filter(|&handle| objects.is_alive(handle)) {
+            let references = objects.references(handle);
             survey.pages += u64::from(references);
             survey.values += u64::from(references > 0);
             survey.kept += u64::from(references == 0);
-            let Some((pack, base)) = objects.packed(ObjectId(handle)) else {
+            let Some((pack, base)) = objects.packed(handle) else {
                 continue;
             };
             let packs = self.ftl.packing().map(|packing| &packing.packs);
-            let slot = packs.and_then(|packs| packs.slot_of(pack, ObjectId(handle)));
+            let slot = packs.and_then(|packs| packs.slot_of(pack, handle));
             let bytes = slot.map_or(0, |(_, slot)| u64::from(slot.length));
             let kind = match base {
                 ObjectId::NONE => &mut survey.compressed,
@@ -630,7 +579,7 @@ impl<T: OnMedium> Layer for WithObjects<T> {
             };
             *kind = (kind.0 + 1, kind.1 + bytes);
         }
-        (end < objects.handles()).then_some(end)
+        (end < objects.handles()).then_some(ObjectId(end))
     }
 
     fn stored_as(&self, lpn: Lpn) -> Option<StoredAs> {
@@ -668,8 +617,8 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         }
     }
 
-    fn map_row(&self, lpn: Lpn) -> u32 {
-        self.ftl.objects().get(lpn).0
+    fn map_row(&self, lpn: Lpn) -> MapRow {
+        MapRow::of_object(self.ftl.objects().get(lpn))
     }
 
     fn object_row(&self, handle: ObjectId) -> ObjectRow {
@@ -683,14 +632,15 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         let packed = objects.packed(handle).and_then(|(pack, base)| {
             let (slot, found) = self.ftl.packing()?.packs.slot_of(pack, handle)?;
             Some(PackedRow {
+                pack,
                 base,
                 length: found.length,
-                slot: slot as u16,
+                slot: PackSlot(slot as u16),
             })
         });
+        let whole = || ObjectPlace::Unit(objects.at(handle));
         ObjectRow {
-            packed,
-            location: objects.at(handle),
+            place: packed.map_or_else(whole, ObjectPlace::Packed),
             write_seq: self.write_seq(handle),
             digest: match shareable {
                 true => objects.content(handle).digest(),
@@ -796,7 +746,7 @@ impl<T: OnMedium> Versioned for WithObjects<T> {
         if unit.record.kind == UnitKind::Lost {
             let unit = self.unit_of_owner(object);
             return Err(FtlError::Device(NandError::Rot {
-                ppn: unit.unwrap_or(Ppn::NONE).0,
+                ppn: unit.unwrap_or(Ppn::NONE),
                 why: "its content was lost before it was copied here",
             }));
         }

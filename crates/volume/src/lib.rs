@@ -60,7 +60,7 @@ mod tables;
 mod unit;
 
 pub use flashlore_content::dedup::DedupCounters;
-pub use flashlore_flash::{Lpn, Ppn};
+pub use flashlore_flash::{Lpn, ObjectId, Ppn};
 pub use flashlore_ftl::Counters;
 pub use flashlore_ftl::policies::encoding::EncodingCounters;
 

@@ -3,23 +3,21 @@
 use std::ops::Range;
 
 use flashlore_content::history::PinnedInstant;
-use flashlore_content::{Digest, PURGED, VolumeKey};
-use flashlore_flash::{Lpn, ObjectId, Ppn, Stream};
+use flashlore_content::{PURGED, VolumeKey};
+use flashlore_flash::{BlockId, Lpn, ObjectId};
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
 use crate::format::cursor::Reader;
-use crate::format::journal::{ENTRY_BYTES, HEADER_BYTES, stream_of};
+use crate::format::journal::{ENTRY_BYTES, HEADER_BYTES};
 use crate::format::mark::{MARK_BYTES, Mark};
 use crate::format::superblock::{SUPERBLOCK_BYTES, Unusable, VERSION};
-use crate::format::tables::{
-    NO_SLOT, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, check_of, decode_page, sum,
-};
+use crate::format::tables::{SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, check_of, decode_page, sum};
 use crate::format::{
-    Areas, Batch, HistoryRoot, Identity, JournalEntry, Note, Root, Superblock, Table,
+    Areas, Batch, BlockRow, HistoryRoot, Identity, JournalEntry, MapRow, Note, ObjectRow, PackRow,
+    PageInTable, Root, RowId, Superblock, Table, TablePage, TableSlot,
 };
 use crate::journal::{MOST_ENTRIES, Position};
-use crate::layer::{ObjectRow, PackRow, PackedRow};
 use crate::nand::EPOCH_SHIFT;
 
 /// Numbers beyond this are not reached by counting.
@@ -27,35 +25,11 @@ const MOST_NUMBER: u64 = 1 << 63;
 /// The last epoch whose events can be numbered.
 const MOST_EPOCH: u32 = (1 << (64 - EPOCH_SHIFT - 1)) - 1;
 
-/// A row of the block table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BlockRow {
-    /// Whether it holds pages, and whether it takes more.
-    pub state: BlockState,
-    /// Times it was erased.
-    pub erases: u32,
-    /// The generation it was last programmed in.
-    pub generation: u64,
-    /// Flash pages taken.
-    pub taken: u32,
-}
-
-/// State of a block in a checkpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BlockState {
-    /// Nothing in it is needed.
-    Free,
-    /// It takes no more pages.
-    Sealed,
-    /// It takes pages of a stream.
-    Open(Stream),
-}
-
 /// The tables of a checkpoint.
 #[derive(Debug, Clone)]
 pub struct Tables {
     /// Unit or object of every exported page.
-    pub map: Vec<u32>,
+    pub map: Vec<MapRow>,
     /// Objects by handle, up to the last page that was ever written; rows of free handles mean nothing.
     pub objects: Vec<ObjectRow>,
     /// Packed pages by number; rows of free numbers mean nothing.
@@ -68,7 +42,7 @@ pub struct Tables {
     /// Names, marks, purges, clocks.
     pub notes: Vec<Note>,
     /// Slot of every table page.
-    pub slots: Vec<u32>,
+    pub slots: Vec<TableSlot>,
     /// By table page, then by directory: the check of those that were read.
     pub checks: Vec<u32>,
 }
@@ -180,19 +154,19 @@ pub(crate) fn slots(
     areas: &Areas,
     root: &Root,
     checks: &mut [u32],
-) -> Result<Vec<u32>, VolumeError> {
+) -> Result<Vec<TableSlot>, VolumeError> {
     let mut buffer = AlignedBuf::zeroed(TABLE_PAGE_BYTES);
     let mut slots = Vec::with_capacity(areas.table_pages as usize);
-    for (directory, &slot) in root.directories.iter().enumerate() {
-        let number = areas.table_pages + directory as u32;
+    let directories = (areas.table_pages..).map(TablePage);
+    for (directory, &slot) in directories.zip(&root.directories) {
         let count = SLOTS_PER_DIRECTORY.min(areas.table_pages - slots.len() as u32);
-        let rows = page(medium, id, areas, number, slot, &mut buffer)?;
+        let rows = page(medium, id, areas, directory, slot, &mut buffer)?;
         match rows {
-            None => slots.extend((0..count).map(|_| NO_SLOT)),
+            None => slots.extend((0..count).map(|_| TableSlot::NONE)),
             Some(rows) => {
                 let mut fields = Reader::new(rows);
-                slots.extend((0..count).map(|_| fields.u32()));
-                checks[number as usize] = check_of(&buffer);
+                slots.extend((0..count).map(|_| TableSlot(fields.u32())));
+                checks[directory.index()] = check_of(&buffer);
             }
         }
     }
@@ -224,20 +198,17 @@ pub fn tables(
         checks: Vec::new(),
     };
     for table in [Table::Map, Table::Objects, Table::Packs, Table::Blocks] {
-        let first = table.first_page(id);
-        let mut left = table.rows(id);
         let end = match table {
             // What was never in use takes no memory.
-            Table::Objects => loaded.end_of(first..first + table.pages(id)),
-            _ => first + table.pages(id),
+            Table::Objects => loaded.end_of(id, table),
+            _ => PageInTable(table.pages(id)),
         };
-        for number in first..end {
-            let slot = loaded.slots[number as usize];
+        for within in table.each_page(id).take_while(|&page| page < end) {
+            let number = table.page(id, within);
+            let slot = loaded.slots[number.index()];
             let rows = page(medium, id, areas, number, slot, &mut buffer)?;
-            let count = left.min(table.rows_per_page(id));
-            left -= count;
-            loaded.take(table, id, count, rows);
-            checks[number as usize] = check_of(&buffer);
+            loaded.take(table, id, table.rows_of(id, within), rows);
+            checks[number.index()] = check_of(&buffer);
         }
     }
     let mut rows = RowReader {
@@ -262,7 +233,7 @@ pub(crate) struct RowReader<'a> {
     pub medium: &'a dyn Medium,
     pub id: &'a Identity,
     pub areas: &'a Areas,
-    pub slots: &'a [u32],
+    pub slots: &'a [TableSlot],
     /// By table page.
     pub checks: &'a mut [u32],
     pub buffer: AlignedBuf,
@@ -273,23 +244,23 @@ impl RowReader<'_> {
     fn read(
         &mut self,
         table: Table,
-        first: u32,
+        first: RowId,
         count: u32,
         mut take: impl FnMut(&mut Reader<'_>),
     ) -> Result<(), VolumeError> {
         let rows = table.rows(self.id);
-        if count > rows || (count > 0 && first >= rows) {
+        if count > rows || (count > 0 && first.0 >= rows) {
             return Err(VolumeError::Damaged(format!(
                 "the root names {count} rows of {table:?} from {first} on, there are {rows}"
             )));
         }
         let per_page = table.rows_per_page(self.id);
-        let (mut row, mut left) = (first, count);
+        let (mut row, mut left) = (first.0, count);
         while left > 0 {
             let in_page = row % per_page;
             let here = left.min(per_page - in_page).min(rows - row);
-            let number = table.first_page(self.id) + row / per_page;
-            let slot = self.slots[number as usize];
+            let number = table.page(self.id, PageInTable(row / per_page));
+            let slot = self.slots[number.index()];
             let bytes = page(
                 self.medium,
                 self.id,
@@ -305,7 +276,7 @@ impl RowReader<'_> {
             };
             let mut fields = Reader::new(&bytes[in_page as usize * table.row_bytes(self.id)..]);
             (0..here).for_each(|_| take(&mut fields));
-            self.checks[number as usize] = check_of(&self.buffer);
+            self.checks[number.index()] = check_of(&self.buffer);
             left -= here;
             row = (row + here) % rows;
         }
@@ -328,7 +299,7 @@ impl RowReader<'_> {
 
     pub fn notes(&mut self, root: &Root) -> Result<Vec<Note>, VolumeError> {
         let mut notes = Vec::new();
-        self.read(Table::Notes, 0, root.history.notes, |row| {
+        self.read(Table::Notes, RowId(0), root.history.notes, |row| {
             notes.push(Note::decode(row));
         })?;
         let notes: Option<Vec<Note>> = notes.into_iter().collect();
@@ -337,7 +308,7 @@ impl RowReader<'_> {
 
     pub fn pins(&mut self, root: &Root) -> Result<Vec<PinnedInstant>, VolumeError> {
         let mut pins: Vec<(u64, u32, u32)> = Vec::new();
-        self.read(Table::Pins, 0, root.history.pins, |row| {
+        self.read(Table::Pins, RowId(0), root.history.pins, |row| {
             pins.push((row.u64(), row.u32(), row.u32()));
         })?;
         if pins.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
@@ -345,14 +316,14 @@ impl RowReader<'_> {
                 "the pinned instants are out of order".to_string(),
             ));
         }
-        let mut first = 0;
+        let mut first = RowId(0);
         let mut found = Vec::new();
         for (instant, flags, count) in pins {
             let mut kept = Vec::new();
             self.read(Table::Kept, first, count, |row| {
                 kept.push((Lpn(row.u32()), ObjectId(row.u32())));
             })?;
-            first += count;
+            first.0 += count;
             found.push(PinnedInstant {
                 instant,
                 snapshot: flags & 1 != 0,
@@ -369,11 +340,11 @@ pub(crate) fn page<'a>(
     medium: &dyn Medium,
     id: &Identity,
     areas: &Areas,
-    number: u32,
-    slot: u32,
+    number: TablePage,
+    slot: TableSlot,
     buffer: &'a mut AlignedBuf,
 ) -> Result<Option<&'a [u8]>, VolumeError> {
-    if slot == NO_SLOT {
+    if !slot.is_some() {
         return Ok(None);
     }
     let broken = || {
@@ -381,7 +352,7 @@ pub(crate) fn page<'a>(
             "page {number} of the checkpoint tables, in slot {slot}, does not hold"
         ))
     };
-    if slot >= areas.slots {
+    if slot.0 >= areas.slots {
         return Err(broken());
     }
     medium.read(areas.slot(slot), buffer)?;
@@ -391,8 +362,8 @@ pub(crate) fn page<'a>(
 }
 
 /// The rows of a map as objects, where they are those.
-pub(crate) fn objects_of(map: &[u32]) -> impl Iterator<Item = ObjectId> + '_ {
-    map.iter().map(|&row| ObjectId(row))
+pub(crate) fn objects_of(map: &[MapRow]) -> impl Iterator<Item = ObjectId> + '_ {
+    map.iter().map(|row| row.as_object())
 }
 
 impl Tables {
@@ -403,13 +374,12 @@ impl Tables {
         window.chain(pinned.map(|&(_, object)| object))
     }
 
-    /// Of these table pages the number behind the last that was ever written.
-    fn end_of(&self, pages: Range<u32>) -> u32 {
-        let written = |&number: &u32| self.slots[number as usize] != NO_SLOT;
-        pages
-            .clone()
-            .rfind(written)
-            .map_or(pages.start, |last| last + 1)
+    /// Of the pages of a table the one behind the last that was ever written.
+    fn end_of(&self, id: &Identity, table: Table) -> PageInTable {
+        let first = table.first_page(id).index();
+        let slots = &self.slots[first..first + table.pages(id) as usize];
+        let last = slots.iter().rposition(|slot| slot.is_some());
+        PageInTable(last.map_or(0, |last| last as u32 + 1))
     }
 
     /// Each page holds by itself; the root says whether they are those of its checkpoint.
@@ -466,65 +436,21 @@ impl Tables {
         Ok(())
     }
 
-    fn take(&mut self, table: Table, id: &Identity, count: u32, rows: Option<&[u8]>) {
+    /// Takes rows of a page, all of them empty if it was never written: no page is mapped, there are no objects, packed
+    /// pages have no slots and blocks are free.
+    fn take(&mut self, table: Table, id: &Identity, rows: Range<RowId>, page: Option<&[u8]>) {
         let size = table.row_bytes(id);
-        let row = |i: u32| rows.map(|r| Reader::new(&r[i as usize * size..]));
-        for i in 0..count {
+        for (n, _) in RowId::each(rows).enumerate() {
+            let mut row = Reader::new(page.map_or(&[][..], |page| &page[n * size..]));
             match table {
-                Table::Map => self.map.push(row(i).map_or(u32::MAX, |mut r| r.u32())),
-                Table::Objects => self.objects.push(object_row(id, row(i))),
-                Table::Packs => self.packs.push(pack_row(row(i))),
-                _ => self.blocks.push(block_row(row(i))),
+                Table::Map if page.is_none() => self.map.push(MapRow::NONE),
+                Table::Map => self.map.push(MapRow::decode(&mut row)),
+                Table::Objects if page.is_none() => self.objects.push(ObjectRow::NONE),
+                Table::Objects => self.objects.push(ObjectRow::decode(id, &mut row)),
+                Table::Packs => self.packs.push(PackRow::decode(&mut row)),
+                _ => self.blocks.push(BlockRow::decode(&mut row)),
             }
         }
-    }
-}
-
-fn object_row(id: &Identity, row: Option<Reader<'_>>) -> ObjectRow {
-    let Some(mut row) = row else {
-        return ObjectRow::NONE;
-    };
-    let (location, tag, write_seq) = (Ppn(row.u32()), row.u32(), row.u64());
-    let digest = match id.trusts_digests() {
-        true => Digest(row.u128()),
-        false => Digest(u128::from(tag)),
-    };
-    let packed = id.encoding.is_on().then(|| PackedRow {
-        base: ObjectId(row.u32()),
-        length: row.u16(),
-        slot: row.u16(),
-    });
-    ObjectRow {
-        location,
-        write_seq,
-        digest,
-        packed: packed.filter(|packed| packed.length > 0),
-    }
-}
-
-fn pack_row(row: Option<Reader<'_>>) -> PackRow {
-    let mut fields = row.unwrap_or_else(|| Reader::new(&[]));
-    PackRow {
-        unit: Ppn(fields.u32()),
-        bytes: fields.u16(),
-        slots: fields.u16(),
-    }
-}
-
-fn block_row(row: Option<Reader<'_>>) -> BlockRow {
-    let mut fields = row.unwrap_or_else(|| Reader::new(&[]));
-    let (state, stream) = (fields.u8(), fields.u8());
-    fields.u16();
-    let state = match (state, stream_of(stream)) {
-        (1, _) => BlockState::Sealed,
-        (2, Some(stream)) => BlockState::Open(stream),
-        _ => BlockState::Free,
-    };
-    BlockRow {
-        state,
-        erases: fields.u32(),
-        generation: fields.u64(),
-        taken: fields.u32(),
     }
 }
 
@@ -556,7 +482,7 @@ pub fn journal(
         }
         for entry in &batch.entries {
             if let JournalEntry::Open { block, .. } = *entry
-                && block >= id.blocks
+                && block >= BlockId(id.blocks)
             {
                 return Err(VolumeError::Damaged(format!(
                     "the journal opens block {block}, there are {}",

@@ -13,8 +13,8 @@ use flashlore_content::history::History;
 use flashlore_flash::{BlockId, Geometry, ObjectId, Ppn};
 
 use crate::error::VolumeError;
-use crate::format::{Record, Slot, UnitKind};
-use crate::load::{BlockState, Tables, objects_of};
+use crate::format::{BlockState, MapRow, ObjectPlace, Record, Slot, UnitKind};
+use crate::load::{Tables, objects_of};
 use crate::replay::Replayed;
 use crate::scan::ActiveBlock;
 use crate::unit::Units;
@@ -53,7 +53,7 @@ pub(crate) fn stand_in(
     units: &Units<'_>,
     geometry: &Geometry,
     tables: &Tables,
-    active: &BTreeMap<u32, ActiveBlock>,
+    active: &BTreeMap<BlockId, ActiveBlock>,
     replayed: &mut Replayed,
 ) -> Result<(), VolumeError> {
     if replayed.lost.is_empty() {
@@ -62,9 +62,9 @@ pub(crate) fn stand_in(
     let plain = !units.id.has_objects();
     let owned = owned(geometry, plain, replayed);
     let is_free = |&ppn: &Ppn| owned[ppn.index() / 64] & (1 << (ppn.0 % 64)) == 0;
-    let taken = (0..geometry.blocks()).flat_map(|block| {
+    let taken = (0..geometry.blocks()).map(BlockId).flat_map(|block| {
         let (generation, pages) = life(tables, active, block);
-        let first = geometry.first_unit(BlockId(block)).0;
+        let first = geometry.first_unit(block).0;
         let end = first + pages.min(geometry.pages_per_block()) * geometry.units_per_page();
         (first..end).map(move |unit| (Ppn(unit), generation))
     });
@@ -113,14 +113,14 @@ fn place(plain: bool, replayed: &mut Replayed, at: usize, ppn: Ppn) {
     lost.unit = ppn;
     let owner = lost.owner.index();
     match plain {
-        true => replayed.map[owner] = ppn.0,
-        false => replayed.placed.objects[owner].location = ppn,
+        true => replayed.map[owner] = MapRow::of_unit(ppn),
+        false => replayed.placed.objects[owner].place = ObjectPlace::Unit(ppn),
     }
 }
 
 /// The generation of a block and the pages that were taken in it.
-fn life(tables: &Tables, active: &BTreeMap<u32, ActiveBlock>, block: u32) -> (u64, u32) {
-    let row = &tables.blocks[block as usize];
+fn life(tables: &Tables, active: &BTreeMap<BlockId, ActiveBlock>, block: BlockId) -> (u64, u32) {
+    let row = &tables.blocks[block.index()];
     match active.get(&block) {
         Some(active) => (active.generation, active.taken),
         None if row.state == BlockState::Free => (row.generation, 0),
@@ -144,7 +144,7 @@ fn owned(geometry: &Geometry, plain: bool, replayed: &Replayed) -> Vec<u64> {
         let pages = (0..).map(ObjectId).zip(&replayed.map);
         pages
             .filter(|&(lpn, _)| !is_lost(lpn))
-            .for_each(|(_, &ppn)| own(Ppn(ppn)));
+            .for_each(|(_, row)| own(row.as_unit()));
         return owned;
     }
     let placed = &replayed.placed;
@@ -156,10 +156,10 @@ fn owned(geometry: &Geometry, plain: bool, replayed: &Replayed) -> Vec<u64> {
         let Some(row) = placed.objects.get(handle.index()) else {
             continue;
         };
-        let base = row.packed.and_then(|p| placed.objects.get(p.base.index()));
+        let base = row.base().and_then(|base| placed.objects.get(base.index()));
         for row in [Some(row), base].into_iter().flatten() {
-            if row.packed.is_none() {
-                own(row.location);
+            if let ObjectPlace::Unit(unit) = row.place {
+                own(unit);
             }
         }
     }

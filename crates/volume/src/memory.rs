@@ -10,9 +10,7 @@ use flashlore_ftl::content::bytes::RestoredObject;
 use flashlore_ftl::mapping::packs::{RestoredPack, Slot};
 
 use crate::format::journal::ENTRY_BYTES;
-use crate::format::{Identity, JournalEntry, Policy, Table};
-use crate::layer::{ObjectRow, PackRow};
-use crate::load::BlockRow;
+use crate::format::{BlockRow, Identity, JournalEntry, ObjectRow, PackRow, Policy, Table};
 use crate::nand::{BlockLife, Young};
 use crate::open::CHECKPOINT_AFTER;
 use crate::scan::FoundUnit;

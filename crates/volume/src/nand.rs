@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::{
-    BlockId, Cause, Completion, Finished, Flash, Geometry, Lpn, ObjectId, Owned, Owner, PageId,
-    PlaneId, Ppn, Ready, Route, Stream, Tag, Time, Unit,
+    BlockId, Cause, Completion, Finished, Flash, Geometry, Lpn, ObjectId, Owned, Owner, PackId,
+    PageId, PageInBlock, PlaneId, Ppn, Ready, Route, Stream, Tag, Time, Unit,
 };
 use flashlore_medium::{AlignedBuf, Medium, MediumError};
 
@@ -24,7 +24,6 @@ use crate::fetch::Proof;
 use crate::format::mark::MARK_BYTES;
 use crate::format::notes::PART_BYTES;
 use crate::format::packed::{self, Head};
-use crate::format::record::RECORD_BYTES;
 use crate::format::{
     Areas, Change, Identity, JournalEntry, PlacedRecord, Record, Root, Slot, UnitKind,
 };
@@ -89,7 +88,7 @@ pub enum NandError {
     #[error("unit {ppn}: {why}")]
     Rot {
         /// The unit.
-        ppn: u32,
+        ppn: Ppn,
         /// What does not hold.
         why: &'static str,
     },
@@ -178,21 +177,21 @@ pub struct Nand {
     /// Erased and not given back.
     kept: Vec<BlockId>,
     /// Writes newer than the checkpoint, by block.
-    young: HashMap<u32, Vec<Young>>,
+    young: HashMap<BlockId, Vec<Young>>,
     young_count: u64,
     dead: HashSet<u64>,
     /// Pages read for copying; they hold until their block is erased.
-    copying: HashMap<u32, CopySource>,
+    copying: HashMap<PageId, CopySource>,
     /// Write sequence numbers of objects; empty while addresses own units.
     pub(crate) write_seqs: Vec<u64>,
     /// Table rows whose location changed.
-    pub(crate) located: DirtyPages,
+    pub(crate) located: DirtyPages<ObjectId>,
     /// Rows of packed pages that changed.
-    pub(crate) packed: DirtyPages,
+    pub(crate) packed: DirtyPages<PackId>,
     /// Encoded values in RAM.
     pub(crate) waiting: SharedWaiting,
     /// Block table rows that changed.
-    pub(crate) programmed: DirtyPages,
+    pub(crate) programmed: DirtyPages<BlockId>,
     buffer: AlignedBuf,
     /// Owners of units that were given up when they were copied.
     pub(crate) lost: Vec<ObjectId>,
@@ -213,12 +212,6 @@ struct CopySource {
     bytes: AlignedBuf,
     /// By slot, once it has been asked for.
     judged: Vec<Option<Judged>>,
-}
-
-impl CopySource {
-    fn unit(&self, slot: usize) -> &[u8] {
-        &self.bytes[slot * PAGE_BYTES..(slot + 1) * PAGE_BYTES]
-    }
 }
 
 /// What of a unit is to be copied.
@@ -242,14 +235,14 @@ pub(crate) struct Found {
     pub position: Position,
     pub lives: Vec<BlockLife>,
     pub write_seqs: Vec<u64>,
-    pub young: HashMap<u32, Vec<Young>>,
+    pub young: HashMap<BlockId, Vec<Young>>,
     /// The oldest instant that can be rewound to, and the same as far as it is durable.
     pub window: u64,
     pub window_noted: u64,
-    pub located: DirtyPages,
-    pub packed: DirtyPages,
+    pub located: DirtyPages<ObjectId>,
+    pub packed: DirtyPages<PackId>,
     pub waiting: SharedWaiting,
-    pub programmed: DirtyPages,
+    pub programmed: DirtyPages<BlockId>,
 }
 
 impl Nand {
@@ -591,8 +584,7 @@ impl Nand {
     fn open(&mut self, block: BlockId, stream: Stream) -> Result<(), NandError> {
         debug_assert!(
             !self.pending.contains(&block),
-            "block {} is programmed before the barrier that lets it be erased",
-            block.0
+            "block {block} is programmed before the barrier that lets it be erased"
         );
         // What an earlier life left in it names another generation.
         self.kept.retain(|&b| b != block);
@@ -601,7 +593,7 @@ impl Nand {
         life.generation = self.generations;
         life.taken = 0;
         let entry = JournalEntry::Open {
-            block: block.0,
+            block,
             stream,
             generation: life.generation,
             erases: life.erases,
@@ -616,9 +608,7 @@ impl Nand {
         generation: u64,
         unit: &Unit<StoredUnit>,
     ) -> Result<(), NandError> {
-        let slot = (ppn.0 % self.geometry.units_per_page()) as usize;
-        let data = slot * PAGE_BYTES..(slot + 1) * PAGE_BYTES;
-        let at = self.areas.page_data + slot * RECORD_BYTES;
+        let data = self.areas.data_in_page(ppn);
         let (owner, record) = match unit {
             Unit::Pad => return Ok(()),
             Unit::New { owner, page } => (*owner, self.lay_out_new(data.clone(), *owner, page)),
@@ -630,14 +620,14 @@ impl Nand {
             epoch: self.epoch,
         };
         let bytes = placed.encode(&self.id.key, ppn);
-        self.buffer[at..at + RECORD_BYTES].copy_from_slice(&bytes);
+        self.buffer[self.areas.record_in_page(ppn)].copy_from_slice(&bytes);
         if record.kind == UnitKind::Lost {
             self.bad.insert(UnitPlace { generation, ppn });
         }
         let is_new = matches!(unit, Unit::New { .. });
         match self.owned(owner) {
             Owned::Pack(pack) => {
-                self.packed.mark(pack.0);
+                self.packed.mark(pack);
                 let heads = packed::read(&self.buffer[data]).unwrap_or_default();
                 let whole = record.kind == UnitKind::Packed;
                 for head in heads.into_iter().filter(|_| whole) {
@@ -645,7 +635,7 @@ impl Nand {
                 }
             }
             _ => {
-                self.located.mark(owner.as_object().0);
+                self.located.mark(owner.as_object());
                 self.note_young(ppn, record.write_seq, record.lpn, record.stamp, is_new);
             }
         }
@@ -656,7 +646,7 @@ impl Nand {
     fn note_young(&mut self, ppn: Ppn, write_seq: u64, lpn: Lpn, stamp: u64, is_new: bool) {
         if write_seq > self.since {
             let block = self.geometry.block_of(ppn);
-            let young = self.young.entry(block.0).or_default();
+            let young = self.young.entry(block).or_default();
             young.push(Young {
                 write_seq,
                 lpn,
@@ -730,7 +720,7 @@ impl Nand {
             }
         }
         for object in waiting.take_touched() {
-            self.located.mark(object.0);
+            self.located.mark(object);
         }
     }
 
@@ -739,18 +729,18 @@ impl Nand {
         let waiting = Arc::clone(&self.waiting);
         let mut waiting = waiting.lock();
         for object in waiting.take_touched() {
-            self.located.mark(object.0);
+            self.located.mark(object);
         }
     }
 
     /// Puts the data of another unit into the page buffer; what cannot be read is given up and marked as lost.
     fn copy_in(&mut self, data: std::ops::Range<usize>, owner: Owner, from: Ppn) -> Record {
-        let slot = self.slot_of(from);
         let judged = self.judge_copy(from, owner);
         let record = match judged {
             Judged::Good(record) => {
-                let page = self.geometry.page_of(from).0;
-                self.buffer[data].copy_from_slice(self.copying[&page].unit(slot));
+                let source = &self.copying[&self.geometry.page_of(from)];
+                let unit = &source.bytes[self.areas.data_in_page(from)];
+                self.buffer[data].copy_from_slice(unit);
                 return record;
             }
             Judged::Lost(record) | Judged::Unreadable(Some(record), _) => record,
@@ -770,22 +760,23 @@ impl Nand {
     /// What of a unit is to be copied, as its flash page was read.
     fn judge_copy(&mut self, from: Ppn, owner: Owner) -> Judged {
         let page = self.geometry.page_of(from);
-        if !self.copying.contains_key(&page.0) {
+        if !self.copying.contains_key(&page) {
             self.load_for_copying(page);
         }
-        let (slot, source) = (self.slot_of(from), &self.copying[&page.0]);
+        let (slot, source) = (self.slot_of(from), &self.copying[&page]);
         if let Some(judged) = source.judged[slot] {
             return judged;
         }
-        let judged = match read_slot(&source.bytes, &self.areas, slot, &self.id, from) {
+        let judged = match read_slot(&source.bytes, &self.areas, &self.id, from) {
             // Of an earlier generation: what was to be programmed here never was.
             Slot::Record(placed) if placed.generation == self.generation_of(from) => {
-                self.judge_record(owner, placed.record, source.unit(slot))
+                let unit = &source.bytes[self.areas.data_in_page(from)];
+                self.judge_record(owner, placed.record, unit)
             }
             Slot::Record(_) | Slot::Empty => Judged::Unreadable(None, NO_RECORD),
             Slot::Broken => Judged::Unreadable(None, BROKEN_RECORD),
         };
-        if let Some(source) = self.copying.get_mut(&page.0) {
+        if let Some(source) = self.copying.get_mut(&page) {
             source.judged[slot] = Some(judged);
         }
         judged
@@ -835,7 +826,7 @@ impl Nand {
     /// The record of a unit whose own cannot be read.
     fn lost_record(&self, owner: Owner, from: Ppn) -> Record {
         let block = self.geometry.block_of(from);
-        let young = self.young.get(&block.0).map_or(&[][..], Vec::as_slice);
+        let young = self.young.get(&block).map_or(&[][..], Vec::as_slice);
         let (write_seq, lpn) = match self.write_seqs.get(owner.as_object().index()) {
             Some(&write_seq) => (write_seq, Lpn(0)),
             None => {
@@ -857,25 +848,25 @@ impl Nand {
         let mut bytes = AlignedBuf::zeroed(self.areas.page_stride as usize);
         self.units().read_page(page, &mut bytes);
         let judged = vec![None; self.geometry.units_per_page() as usize];
-        self.copying.insert(page.0, CopySource { bytes, judged });
+        self.copying.insert(page, CopySource { bytes, judged });
     }
 
     /// Nothing of a block is to be copied any more, or not as it was read.
     fn forget_copies(&mut self, block: BlockId) {
         let geometry = &self.geometry;
         self.copying
-            .retain(|&page, _| geometry.block_of_page(PageId(page)) != block);
+            .retain(|&page, _| geometry.block_of_page(page) != block);
     }
 
     /// A unit that was read for copying and is good: it is not read again.
     fn copied(&self, ppn: Ppn) -> Option<StoredUnit> {
         let (slot, source) = (
             self.slot_of(ppn),
-            self.copying.get(&self.geometry.page_of(ppn).0)?,
+            self.copying.get(&self.geometry.page_of(ppn))?,
         );
         match source.judged[slot] {
             Some(Judged::Good(record)) => {
-                let bytes = source.unit(slot).first_chunk()?;
+                let bytes = source.bytes[self.areas.data_in_page(ppn)].first_chunk()?;
                 Some(StoredUnit::new(record, Arc::new(*bytes)))
             }
             _ => None,
@@ -953,7 +944,7 @@ impl Flash for Nand {
         if matches!(cause, Cause::Gc | Cause::Wear) {
             // Once for all units of the page that are copied. Anything else is read when it is asked for.
             let page = self.geometry.page_of(ppn);
-            if !self.copying.contains_key(&page.0) {
+            if !self.copying.contains_key(&page) {
                 self.load_for_copying(page);
             }
         }
@@ -973,7 +964,7 @@ impl Flash for Nand {
         if page.values.is_some() || self.proof_of(owner).is_some_and(|p| p.holds(&page.record)) {
             return Ok(());
         }
-        let (ppn, why) = (ppn.0, ELSEWHERE);
+        let why = ELSEWHERE;
         Err(NandError::Rot { ppn, why })
     }
 
@@ -985,7 +976,7 @@ impl Flash for Nand {
                 self.unreadable.push(from);
                 // It is read anew when it is tried again.
                 self.forget_copies(self.geometry.block_of(from));
-                Err(NandError::Rot { ppn: from.0, why })
+                Err(NandError::Rot { ppn: from, why })
             }
         }
     }
@@ -1001,8 +992,8 @@ impl Flash for Nand {
     ) -> Result<Completion, NandError> {
         self.writable()?;
         let block = self.geometry.block_of_page(page);
-        let index = page.0 - self.geometry.first_page(block).0;
-        if index == 0 {
+        let within = self.geometry.page_in_block(page);
+        if within == PageInBlock(0) {
             self.open(block, stream)?;
         }
         let generation = self.lives[block.index()].generation;
@@ -1016,8 +1007,8 @@ impl Flash for Nand {
         let written = self.put(self.areas.page(page), &bytes);
         self.buffer = bytes;
         written?;
-        self.lives[block.index()].taken = index + 1;
-        self.programmed.mark(block.0);
+        self.lives[block.index()].taken = within.0 + 1;
+        self.programmed.mark(block);
         let (Ready::At(at) | Ready::After(_, at)) = ready;
         Ok(Completion::instant(at))
     }
@@ -1034,7 +1025,7 @@ impl Flash for Nand {
             write_seq,
             lpn,
             stamp,
-        } in self.young.remove(&block.0).unwrap_or_default()
+        } in self.young.remove(&block).unwrap_or_default()
         {
             if self.dead.insert(write_seq) {
                 self.note(JournalEntry::Dead {
@@ -1046,7 +1037,7 @@ impl Flash for Nand {
         }
         self.forget_copies(block);
         self.lives[block.index()].erases += 1;
-        self.programmed.mark(block.0);
+        self.programmed.mark(block);
         self.pending.push(block);
         Ok(Completion::instant(at))
     }
@@ -1073,13 +1064,13 @@ impl Flash for Nand {
 }
 
 /// A write that the checkpoint does not know.
-fn write_of(young: &HashMap<u32, Vec<Young>>, write_seq: u64) -> Option<Young> {
+fn write_of(young: &HashMap<BlockId, Vec<Young>>, write_seq: u64) -> Option<Young> {
     let mut all = young.values().flatten();
     all.find(|young| young.write_seq == write_seq).copied()
 }
 
 /// The head of a value that was lost says which write it was: a recovery may have nothing else to tell it.
-fn with_write(young: &HashMap<u32, Vec<Young>>, head: Head) -> Head {
+fn with_write(young: &HashMap<BlockId, Vec<Young>>, head: Head) -> Head {
     let write = head.lost.then(|| write_of(young, head.write_seq)).flatten();
     match write {
         Some(Young { lpn, stamp, .. }) => Head { lpn, stamp, ..head },

@@ -3,19 +3,21 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use flashlore_flash::Geometry;
+use flashlore_flash::{BlockId, Geometry};
 use flashlore_medium::{AlignedBuf, Medium};
 
+use crate::dirty::DirtyPages;
 use crate::error::VolumeError;
 use crate::format::areas::geometry;
 use crate::format::superblock::{MOST_EPOCHS, SUPERBLOCK_BYTES, VERSION};
-use crate::format::tables::NO_SLOT;
-use crate::format::{Areas, EpochStart, HistoryRoot, Identity, Root, Superblock, Table};
+use crate::format::{
+    Areas, BlockRow, EpochStart, HistoryRoot, Identity, Root, Superblock, Table, TableSlot,
+};
 use crate::load;
 use crate::lost::{Lost, NOWHERE};
 use crate::nand::NandError;
 use crate::replay::{Basis, Replayed, replay};
-use crate::restore::{dirty, layer};
+use crate::restore::layer;
 use crate::scan::{ActiveBlock, active_blocks, journal_values, scan};
 use crate::tables::TableStore;
 use crate::unit::Units;
@@ -82,7 +84,7 @@ pub fn create(medium: &dyn Medium, id: &Identity) -> Result<(), VolumeError> {
             ..HistoryRoot::default()
         },
         sum: 0,
-        directories: vec![NO_SLOT; areas.directories as usize],
+        directories: vec![TableSlot::NONE; areas.directories as usize],
     };
     let mut bytes = AlignedBuf::zeroed(areas.root_bytes as usize);
     root.encode(&id.key, areas.root(1), &mut bytes);
@@ -133,9 +135,9 @@ pub(crate) struct Image {
     pub geometry: Geometry,
     pub root: Root,
     /// Slots of the table pages, and the checks of what lies there.
-    pub slots: (Vec<u32>, Vec<u32>),
-    pub rows: Vec<load::BlockRow>,
-    pub active: BTreeMap<u32, ActiveBlock>,
+    pub slots: (Vec<TableSlot>, Vec<u32>),
+    pub rows: Vec<BlockRow>,
+    pub active: BTreeMap<BlockId, ActiveBlock>,
     pub state: Replayed,
     pub tail: load::JournalTail,
     pub recovery: Recovery,
@@ -249,9 +251,9 @@ impl Volume {
         let superblock = open_epoch(&medium, &image, epoch)?;
         let (slots, recovery) = (std::mem::take(&mut image.slots), image.recovery);
         let id = image.superblock.identity.clone();
-        let mut mapped = dirty(&id, Table::Map);
+        let mut mapped = DirtyPages::of(Table::Map, &id);
         for &lpn in &image.state.changed_pages {
-            mapped.mark(lpn.0);
+            mapped.mark(lpn);
         }
         let tables = TableStore::new(&image.root, &id, slots, image.areas.slots, mapped);
         let stamp = image.state.stamp;
@@ -274,7 +276,7 @@ impl Volume {
             volume.note_finding(
                 unit,
                 &NandError::Rot {
-                    ppn: unit.0,
+                    ppn: unit,
                     why: NOWHERE,
                 },
             );

@@ -15,9 +15,10 @@ use flashlore_ftl::mapping::packs::{HEADER_BYTES, MOST_BYTES, RestoredPack, SLOT
 
 use crate::best::Best;
 use crate::error::VolumeError;
-use crate::layer::{ObjectRow, PackedRow, UNSHAREABLE};
+use crate::format::{ObjectPlace, ObjectRow, PackedRow};
+use crate::layer::UNSHAREABLE;
 use crate::load::Tables;
-use crate::scan::{FoundSlot, FoundUnit, Quality};
+use crate::scan::{FoundSlot, FoundUnit, Quality, ValueIndex};
 
 /// What is known of copies.
 pub(crate) struct Copies<'a> {
@@ -41,8 +42,7 @@ pub(crate) struct Copies<'a> {
 /// Where everything lies.
 #[derive(Debug, Default)]
 pub(crate) struct Placed {
-    /// By handle. The location of a packed object is the number of its packed page, or nowhere if it stands in the
-    /// journal alone.
+    /// By handle.
     pub objects: Vec<ObjectRow>,
     /// Handles whose rows differ from the checkpoint.
     pub changed: Vec<ObjectId>,
@@ -51,7 +51,7 @@ pub(crate) struct Placed {
     /// Numbers of those that the checkpoint does not have.
     pub changed_packs: Vec<PackId>,
     /// Handles of values that stand in the journal alone, and which value it is.
-    pub in_journal: HashMap<ObjectId, u32>,
+    pub in_journal: HashMap<ObjectId, ValueIndex>,
     /// Handles of writes since the checkpoint.
     pub made: HashMap<u64, ObjectId>,
     /// Handles of values that are nowhere any more; they have no location yet.
@@ -142,10 +142,11 @@ impl Copies<'_> {
 
     /// Whether what a row of the checkpoint leads to was erased since.
     fn is_gone(&self, handle: ObjectId) -> bool {
-        let row = &self.tables.objects[handle.index()];
-        let unit = match row.packed {
-            Some(_) => self.tables.packs.get(row.location.index()).map(|p| p.unit),
-            None => Some(row.location),
+        let unit = match self.tables.objects[handle.index()].place {
+            ObjectPlace::Packed(packed) => {
+                self.tables.packs.get(packed.pack.index()).map(|p| p.unit)
+            }
+            ObjectPlace::Unit(unit) => Some(unit),
         };
         unit.is_some_and(|unit| (self.was_reopened)(unit))
     }
@@ -164,16 +165,12 @@ impl Copies<'_> {
                     )),
                 }
             }
-            (Located::Row, Name::Old(handle)) => {
-                let packed = self.tables.objects[handle.index()].packed;
-                let base = packed.map(|packed| packed.base).filter(|b| b.is_some());
-                match base {
-                    Some(base) if base.index() >= self.tables.objects.len() => damaged(format!(
-                        "object {handle} is a delta from object {base}, which does not exist"
-                    )),
-                    base => Ok(base.map(Name::Old)),
-                }
-            }
+            (Located::Row, Name::Old(handle)) => match self.tables.objects[handle.index()].base() {
+                Some(base) if base.index() >= self.tables.objects.len() => damaged(format!(
+                    "object {handle} is a delta from object {base}, which does not exist"
+                )),
+                base => Ok(base.map(Name::Old)),
+            },
             (Located::Row | Located::Nowhere, _) => Ok(None),
         }
     }
@@ -220,7 +217,8 @@ impl Placed {
                 used[handle.index()] = true;
             }
         }
-        let mut free = (0..self.objects.len() as u32).filter(|&h| !used[h as usize]);
+        let free = (0..self.objects.len() as u32).map(ObjectId);
+        let mut free = free.filter(|handle| !used[handle.index()]);
         let mut chosen = Vec::new();
         for &name in &needed.names {
             let handle = match name {
@@ -230,12 +228,12 @@ impl Placed {
                         Some(handle) => handle,
                         None if self.objects.len() < copies.most as usize => {
                             self.objects.push(ObjectRow::NONE);
-                            self.objects.len() as u32 - 1
+                            ObjectId(self.objects.len() as u32 - 1)
                         }
                         None => return damaged("more objects than the table holds".to_string()),
                     };
-                    self.made.insert(write_seq, ObjectId(handle));
-                    ObjectId(handle)
+                    self.made.insert(write_seq, handle);
+                    handle
                 }
             };
             match copies.find(name) {
@@ -257,8 +255,7 @@ impl Placed {
     fn lose(&mut self, copies: &Copies<'_>, name: Name, handle: ObjectId) {
         let before = self.objects[handle.index()];
         self.objects[handle.index()] = ObjectRow {
-            location: Ppn::NONE,
-            packed: None,
+            place: ObjectPlace::Unit(Ppn::NONE),
             write_seq: match name {
                 Name::Old(_) => before.write_seq,
                 Name::New(write_seq) => write_seq,
@@ -290,19 +287,15 @@ impl Placed {
                 _ => copy.record.digest,
             };
             let packed = copy.slot.map(|slot| PackedRow {
+                pack: PackId::NONE,
                 base: base.map_or(ObjectId::NONE, |base| self.handle_of(base)),
                 length: slot.length,
-                slot: slot.index as u16,
+                slot: slot.index.slot(),
             });
             self.objects[handle.index()] = ObjectRow {
-                location: if packed.is_some() {
-                    Ppn::NONE
-                } else {
-                    copy.ppn
-                },
+                place: packed.map_or(ObjectPlace::Unit(copy.ppn), ObjectPlace::Packed),
                 write_seq: copy.record.write_seq,
                 digest,
-                packed,
             };
             self.changed.push(*handle);
             if let Some(FoundSlot {
@@ -345,18 +338,17 @@ impl Placed {
         handle: ObjectId,
         page_of: &HashMap<ObjectId, Lpn>,
     ) -> Result<(), VolumeError> {
-        let row = self.objects[handle.index()];
-        let Some(packed) = row.packed else {
+        let Some(packed) = self.objects[handle.index()].packed() else {
             return Ok(());
         };
-        let number = row.location.index();
+        let number = packed.pack;
         if u32::from(packed.length) > MOST_BYTES {
             return damaged(format!(
                 "object {handle} takes {} bytes of a packed page, at most {MOST_BYTES} fit",
                 packed.length
             ));
         }
-        let Some(page) = copies.tables.packs.get(number) else {
+        let Some(page) = copies.tables.packs.get(number.index()) else {
             return damaged(format!(
                 "object {handle} lies in packed page {number}, which does not exist"
             ));
@@ -367,11 +359,11 @@ impl Placed {
                 page.bytes
             ));
         }
-        let pack = self.packs[number].get_or_insert_with(|| RestoredPack {
+        let pack = self.packs[number.index()].get_or_insert_with(|| RestoredPack {
             location: page.unit,
             slots: empty_slots(page.slots, page.bytes),
         });
-        match pack.slots.get_mut(packed.slot as usize) {
+        match pack.slots.get_mut(packed.slot.index()) {
             Some(slot) if !slot.object.is_some() => {
                 *slot = Slot {
                     object: handle,
@@ -382,7 +374,7 @@ impl Placed {
             }
             _ => damaged(format!(
                 "object {handle} has slot {} of packed page {number}, which is no free one",
-                packed.slot
+                packed.slot.0
             )),
         }
     }
@@ -409,43 +401,42 @@ impl Placed {
                 });
             }
         }
-        let mut numbers: HashMap<Ppn, u32> = HashMap::new();
-        let mut free = 0;
+        let mut numbers: HashMap<Ppn, PackId> = HashMap::new();
+        let mut free = PackId(0);
         for Chosen { handle, copy, .. } in in_units {
             let number = match numbers.get(&copy.ppn) {
                 Some(&number) => number,
                 None => {
-                    while self.packs.get(free).is_some_and(Option::is_some) {
-                        free += 1;
+                    while self.packs.get(free.index()).is_some_and(Option::is_some) {
+                        free.0 += 1;
                     }
-                    if free == self.packs.len() {
+                    if free.index() == self.packs.len() {
                         return damaged("more packed pages than the table holds".to_string());
                     }
-                    self.packs[free] = Some(RestoredPack {
+                    self.packs[free.index()] = Some(RestoredPack {
                         location: copy.ppn,
                         slots: slots.remove(&copy.ppn).unwrap_or_default(),
                     });
-                    self.changed_packs.push(PackId(free as u32));
-                    numbers.insert(copy.ppn, free as u32);
-                    free as u32
+                    self.changed_packs.push(free);
+                    numbers.insert(copy.ppn, free);
+                    free
                 }
             };
-            let index = copy.slot.map_or(0, |slot| slot.index as usize);
-            let pack = self.packs[number as usize].as_mut();
-            if let Some(slot) = pack.and_then(|pack| pack.slots.get_mut(index)) {
+            let ObjectPlace::Packed(packed) = &mut self.objects[handle.index()].place else {
+                continue;
+            };
+            packed.pack = number;
+            let pack = self.packs[number.index()].as_mut();
+            if let Some(slot) = pack.and_then(|pack| pack.slots.get_mut(packed.slot.index())) {
                 slot.object = *handle;
             }
-            self.objects[handle.index()].location = Ppn(number);
         }
         Ok(())
     }
 
     /// A base needs none itself.
     fn refuse_chains(&self, needed: &[Name]) -> Result<(), VolumeError> {
-        let base_of = |handle: ObjectId| {
-            let packed = self.objects[handle.index()].packed?;
-            (packed.base.is_some()).then_some(packed.base)
-        };
+        let base_of = |handle: ObjectId| self.objects[handle.index()].base();
         for &name in needed {
             let handle = self.handle_of(name);
             if let Some(base) = base_of(handle)

@@ -16,8 +16,11 @@ use flashlore_flash::{BlockId, Geometry, Lpn, ObjectId, Ppn};
 use crate::best::Best;
 use crate::error::VolumeError;
 use crate::format::notes::{MOST_PAYLOAD, PART_BYTES, Payload};
-use crate::format::{Change, EpochStart, Identity, JournalEntry, Root, Superblock, Table};
-use crate::load::{BlockState, JournalTail, Tables, entries, objects_of};
+use crate::format::{
+    BlockState, Change, EpochStart, Identity, JournalEntry, MapRow, ObjectPlace, Root, RowId,
+    Superblock, Table,
+};
+use crate::load::{JournalTail, Tables, entries, objects_of};
 use crate::lost::{Lost, stand_in};
 use crate::nand::{Young, first_event};
 use crate::notes::Notes;
@@ -26,8 +29,6 @@ use crate::policies::history_options;
 use crate::scan::{ActiveBlock, FoundUnit, Quality};
 use crate::unit::Units;
 
-const NOWHERE: u32 = u32::MAX;
-
 /// The state after the last event that counts.
 pub(crate) struct Replayed {
     /// The last event.
@@ -35,7 +36,7 @@ pub(crate) struct Replayed {
     /// Its stamp, or a later one seen before it.
     pub stamp: u64,
     /// Plain: unit of every page. Otherwise its object.
-    pub map: Vec<u32>,
+    pub map: Vec<MapRow>,
     /// Objects and packed pages.
     pub placed: Placed,
     /// Rows of the map that changed since the checkpoint.
@@ -47,7 +48,7 @@ pub(crate) struct Replayed {
     /// The start of the window as far as it is durable.
     pub window: u64,
     /// Writes newer than the checkpoint, by block.
-    pub young: HashMap<u32, Vec<Young>>,
+    pub young: HashMap<BlockId, Vec<Young>>,
     /// Events applied.
     pub events: u64,
     /// What is nowhere any more, by owner.
@@ -97,7 +98,7 @@ pub(crate) fn replay(
     on: &Basis<'_>,
     tables: Tables,
     tail: &JournalTail,
-    active: &BTreeMap<u32, ActiveBlock>,
+    active: &BTreeMap<BlockId, ActiveBlock>,
     found: &[FoundUnit],
 ) -> Result<Replayed, VolumeError> {
     let Basis {
@@ -108,10 +109,9 @@ pub(crate) fn replay(
     } = on;
     let id = &superblock.identity;
     let was_reopened = |ppn: Ppn| {
-        let block = geometry.block_of(ppn);
-        let page = geometry.page_of(ppn).0 - geometry.first_page(block).0;
-        let active = active.get(&block.0);
-        ppn.0 < geometry.units() && active.is_some_and(|active| page >= active.known)
+        let page = geometry.page_in_block(geometry.page_of(ppn));
+        let active = active.get(&geometry.block_of(ppn));
+        ppn.0 < geometry.units() && active.is_some_and(|active| page.0 >= active.known)
     };
     let evidence = Evidence::gather(root, tail, found);
     let mut order = order(root.sequence, &superblock.epochs, &evidence)?;
@@ -146,7 +146,7 @@ pub(crate) fn replay(
         let ReplayEvent { stamp, what } = evidence.events[&lost.write_seq];
         if let What::Page { lpn } = what {
             let block = geometry.block_of(lost.unit);
-            let young = replayed.young.entry(block.0).or_default();
+            let young = replayed.young.entry(block).or_default();
             young.push(Young {
                 write_seq: lost.write_seq,
                 lpn,
@@ -267,8 +267,8 @@ fn order(
 struct ReplayState<'a> {
     tables: &'a Tables,
     plain: bool,
-    /// By address: a row of the checkpoint (plain: the unit; otherwise the object), or `NOWHERE`.
-    old: Vec<u32>,
+    /// By address what the checkpoint knows: the unit on a plain volume, otherwise the object.
+    old: Vec<MapRow>,
     /// By address: the write sequence number it holds, if that is newer than the checkpoint.
     new: HashMap<Lpn, u64>,
     changed: Vec<Lpn>,
@@ -358,7 +358,7 @@ impl<'a> ReplayState<'a> {
             ))
         })?;
         self.clear(lpn);
-        self.old[lpn.index()] = handle.0;
+        self.old[lpn.index()] = MapRow::of_object(handle);
         Ok(())
     }
 
@@ -414,7 +414,7 @@ impl<'a> ReplayState<'a> {
     /// What an address holds, as the history names it.
     fn number(&mut self, lpn: Lpn) -> ObjectId {
         let Some(&write_seq) = self.new.get(&lpn) else {
-            return ObjectId(self.old[lpn.index()]);
+            return self.old[lpn.index()].as_object();
         };
         let next = ObjectId((self.tables.objects.len() + self.born.len()) as u32);
         let number = *self.numbers.entry(write_seq).or_insert(next);
@@ -429,7 +429,7 @@ impl<'a> ReplayState<'a> {
         self.clear(lpn);
         match self.born.get(number.index().wrapping_sub(rows)) {
             Some(&write_seq) => self.set(lpn, write_seq),
-            None => self.old[lpn.index()] = number.0,
+            None => self.old[lpn.index()] = MapRow::of_object(number),
         }
     }
 
@@ -446,12 +446,12 @@ impl<'a> ReplayState<'a> {
 
     fn set(&mut self, lpn: Lpn, write_seq: u64) {
         self.new.insert(lpn, write_seq);
-        self.old[lpn.index()] = NOWHERE;
+        self.old[lpn.index()] = MapRow::NONE;
     }
 
     fn clear(&mut self, lpn: Lpn) {
         self.new.remove(&lpn);
-        self.old[lpn.index()] = NOWHERE;
+        self.old[lpn.index()] = MapRow::NONE;
     }
 
     /// All events have been applied: the window begins where it must.
@@ -493,10 +493,7 @@ impl<'a> ReplayState<'a> {
         let has_base = |base: u64| match (is_there(&base), self.handles.get(&base)) {
             _ if base == 0 => true,
             (Some(copy), _) => copy.slot.is_none_or(|slot| slot.base == 0),
-            (None, Some(&handle)) => {
-                let packed = self.tables.objects[handle.index()].packed;
-                packed.is_none_or(|packed| !packed.base.is_some())
-            }
+            (None, Some(&handle)) => self.tables.objects[handle.index()].base().is_none(),
             (None, None) => false,
         };
         let whole = |write_seq: &u64| {
@@ -549,7 +546,7 @@ impl<'a> ReplayState<'a> {
         // What lay in a block that was opened again lies elsewhere now, or is lost.
         let mut lost: BTreeSet<Lpn> = BTreeSet::new();
         for (lpn, &row) in (0..).map(Lpn).zip(&out.map) {
-            if row != NOWHERE && was_reopened(Ppn(row)) {
+            if row.is_some() && was_reopened(row.as_unit()) {
                 lost.insert(lpn);
             }
         }
@@ -559,15 +556,15 @@ impl<'a> ReplayState<'a> {
             let Some(row) = out.map.get_mut(lpn.index()) else {
                 continue;
             };
-            if write_seq <= self.since && *row != NOWHERE && unit.quality > Quality::Broken {
-                *row = unit.ppn.0;
+            if write_seq <= self.since && row.is_some() && unit.quality > Quality::Broken {
+                *row = MapRow::of_unit(unit.ppn);
                 lost.remove(&lpn);
                 out.changed_pages.push(lpn);
             }
         }
         for (&lpn, &write_seq) in &self.new {
             match evidence.best.get(write_seq) {
-                Some(unit) => out.map[lpn.index()] = unit.ppn.0,
+                Some(unit) => out.map[lpn.index()] = MapRow::of_unit(unit.ppn),
                 None => _ = lost.insert(lpn),
             }
         }
@@ -595,8 +592,8 @@ impl<'a> ReplayState<'a> {
             None => Name::Old(number),
         };
         let kept = out.history.iter().flat_map(History::objects).map(name);
-        let old = out.map.iter().filter(|&&handle| handle != NOWHERE);
-        let named = old.map(|&handle| Name::Old(ObjectId(handle)));
+        let old = objects_of(&out.map).filter(|handle| handle.is_some());
+        let named = old.map(Name::Old);
         let named = named.chain(self.new.values().map(|&write_seq| Name::New(write_seq)));
         let copies = Copies {
             tables: self.tables,
@@ -608,19 +605,16 @@ impl<'a> ReplayState<'a> {
             most: Table::Objects.rows(id),
             was_reopened,
         };
-        let pages = (0..)
-            .map(Lpn)
-            .zip(&out.map)
-            .filter(|(_, handle)| **handle != NOWHERE);
         let page_of = match self.tables.packs.is_empty() {
             true => HashMap::new(),
-            false => pages
-                .map(|(lpn, &handle)| (ObjectId(handle), lpn))
+            false => objects_of(&out.map)
+                .zip((0..).map(Lpn))
+                .filter(|(handle, _)| handle.is_some())
                 .collect(),
         };
         let placed = place(&copies, named.chain(kept), &page_of)?;
         for (lpn, write_seq) in self.new {
-            out.map[lpn.index()] = placed.made[&write_seq].0;
+            out.map[lpn.index()] = MapRow::of_object(placed.made[&write_seq]);
         }
         if let Some(history) = &mut out.history {
             history.rename(|number| match name(number) {
@@ -645,10 +639,8 @@ fn alive(tables: &Tables) -> impl Iterator<Item = ObjectId> + '_ {
     let named = objects_of(&tables.map).chain(tables.kept());
     let named = named.filter(move |handle| handle.index() < objects);
     named.flat_map(move |handle| {
-        let packed = tables.objects[handle.index()].packed;
-        let base = packed
-            .map(|packed| packed.base)
-            .filter(|base| base.index() < objects);
+        let base = tables.objects[handle.index()].base();
+        let base = base.filter(|base| base.index() < objects);
         std::iter::once(handle).chain(base)
     })
 }
@@ -659,14 +651,14 @@ fn young(
     geometry: &Geometry,
     order: &[u64],
     found: &[FoundUnit],
-) -> HashMap<u32, Vec<Young>> {
-    let mut young: HashMap<u32, Vec<Young>> = HashMap::new();
+) -> HashMap<BlockId, Vec<Young>> {
+    let mut young: HashMap<BlockId, Vec<Young>> = HashMap::new();
     for unit in found {
         let write_seq = unit.record.write_seq;
         let in_journal = unit.slot.is_some_and(|slot| slot.in_journal);
         if write_seq > root.sequence && !in_journal && order.binary_search(&write_seq).is_ok() {
             let block = geometry.block_of(unit.ppn);
-            young.entry(block.0).or_default().push(Young {
+            young.entry(block).or_default().push(Young {
                 write_seq,
                 lpn: unit.record.lpn,
                 stamp: unit.record.stamp,
@@ -682,25 +674,19 @@ fn check_locations(
     id: &Identity,
     geometry: &Geometry,
     tables: &Tables,
-    active: &BTreeMap<u32, ActiveBlock>,
+    active: &BTreeMap<BlockId, ActiveBlock>,
     replayed: &Replayed,
 ) -> Result<(), VolumeError> {
-    let changed: HashSet<u32> = if id.has_objects() {
-        replayed
-            .placed
-            .changed
-            .iter()
-            .map(|object| object.0)
-            .collect()
-    } else {
-        replayed.changed_pages.iter().map(|lpn| lpn.0).collect()
+    let changed: HashSet<RowId> = match id.has_objects() {
+        true => rows_of(&replayed.placed.changed),
+        false => rows_of(&replayed.changed_pages),
     };
     let mut owned = vec![0u64; (geometry.units() as usize).div_ceil(64)];
     let mut check = location_check(geometry, tables, active, &changed, &mut owned);
     if !id.has_objects() {
-        for (lpn, &ppn) in replayed.map.iter().enumerate() {
-            if ppn != NOWHERE {
-                check(lpn as u32, Ppn(ppn))?;
+        for (lpn, &row) in (0..).map(Lpn).zip(&replayed.map) {
+            if row.is_some() {
+                check(lpn.into(), row.as_unit())?;
             }
         }
         return Ok(());
@@ -712,28 +698,20 @@ fn check_locations(
         .chain(kept)
         .filter(|handle| handle.is_some())
     {
-        let row = &objects[handle.index()];
-        let base = row.packed.map(|packed| packed.base);
-        for handle in [Some(handle), base.filter(|base| base.is_some())] {
-            let Some(handle) = handle else {
-                continue;
-            };
-            let row = &objects[handle.index()];
+        let base = objects[handle.index()].base();
+        for handle in [Some(handle), base].into_iter().flatten() {
             let before = std::mem::replace(&mut seen[handle.index()], true);
-            if !before && row.packed.is_none() {
-                check(handle.0, row.location)?;
+            if let ObjectPlace::Unit(unit) = objects[handle.index()].place
+                && !before
+            {
+                check(handle.into(), unit)?;
             }
         }
     }
     drop(check);
-    let changed: HashSet<u32> = replayed
-        .placed
-        .changed_packs
-        .iter()
-        .map(|pack| pack.0)
-        .collect();
+    let changed = rows_of(&replayed.placed.changed_packs);
     let mut check = location_check(geometry, tables, active, &changed, &mut owned);
-    for (number, pack) in (0..).zip(packs) {
+    for (number, pack) in (0..).map(RowId).zip(packs) {
         if let Some(pack) = pack {
             check(number, pack.location)?;
         }
@@ -741,19 +719,22 @@ fn check_locations(
     Ok(())
 }
 
+fn rows_of<R: Copy + Into<RowId>>(changed: &[R]) -> HashSet<RowId> {
+    changed.iter().map(|&row| row.into()).collect()
+}
+
 /// A check of rows and where they lie; those `changed` lie there since the checkpoint.
 fn location_check<'a>(
     geometry: &'a Geometry,
     tables: &'a Tables,
-    active: &'a BTreeMap<u32, ActiveBlock>,
-    changed: &'a HashSet<u32>,
+    active: &'a BTreeMap<BlockId, ActiveBlock>,
+    changed: &'a HashSet<RowId>,
     owned: &'a mut [u64],
-) -> impl FnMut(u32, Ppn) -> Result<(), VolumeError> + 'a {
-    move |row: u32, ppn: Ppn| {
+) -> impl FnMut(RowId, Ppn) -> Result<(), VolumeError> + 'a {
+    move |row: RowId, ppn: Ppn| {
         let lost = |what: &str| {
             Err(VolumeError::Damaged(format!(
-                "row {row} lies on unit {}, {what}",
-                ppn.0
+                "row {row} lies on unit {ppn}, {what}"
             )))
         };
         if ppn.0 >= geometry.units() {
@@ -764,11 +745,11 @@ fn location_check<'a>(
             return lost("where another row lies");
         }
         *word |= bit;
-        let block: BlockId = geometry.block_of(ppn);
-        let page = geometry.page_of(ppn).0 - geometry.first_page(block).0;
-        match active.get(&block.0) {
-            Some(a) if page >= a.taken => lost("which was never programmed"),
-            Some(a) if page >= a.known && !changed.contains(&row) => {
+        let block = geometry.block_of(ppn);
+        let page = geometry.page_in_block(geometry.page_of(ppn));
+        match active.get(&block) {
+            Some(a) if page.0 >= a.taken => lost("which was never programmed"),
+            Some(a) if page.0 >= a.known && !changed.contains(&row) => {
                 lost("whose block was erased; its copy is missing")
             }
             Some(_) => Ok(()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flashlore_content::delta::Never;
 use flashlore_content::history::History;
 use flashlore_content::{Digest, DigestTag, NoCensus, NoEncoder};
-use flashlore_flash::{BlockId, Lpn, ObjectId, PackId, Ppn};
+use flashlore_flash::{BlockId, Lpn, ObjectId, Ppn};
 use flashlore_ftl::content::Policies;
 use flashlore_ftl::content::bytes::{Restored, RestoredObject, RestoredPacked, RestoredPlace};
 use flashlore_ftl::content::parts::{EncodedOf, Of, Past, Present};
@@ -21,19 +21,14 @@ use crate::dirty::DirtyPages;
 use crate::encoder::{Bytes, PackedValue, SharedWaiting};
 use crate::error::VolumeError;
 use crate::format::journal::JournalValue;
-use crate::format::{Identity, Table};
-use crate::layer::{Kept, Layer, ObjectRow, OnMedium, Plain, WithObjects};
-use crate::load::{self, BlockState};
+use crate::format::{BlockRow, BlockState, Identity, MapRow, ObjectPlace, ObjectRow, Table};
+use crate::layer::{Kept, Layer, OnMedium, Plain, WithObjects};
 use crate::nand::{BlockLife, Found, Nand};
 use crate::open::Image;
 use crate::place::Placed;
 use crate::policies::{dedup_options, encoding_options, ftl_options, versions_options};
 use crate::replay::Replayed;
 use crate::scan::ActiveBlock;
-
-pub(crate) fn dirty(id: &Identity, table: Table) -> DirtyPages {
-    DirtyPages::new(table.pages(id), table.rows_per_page(id))
-}
 
 /// The translation layer over what was found.
 pub(crate) fn layer(
@@ -43,22 +38,24 @@ pub(crate) fn layer(
 ) -> Result<Box<dyn Layer>, VolumeError> {
     let id = image.superblock.identity.clone();
     let blocks = restored_blocks(&image);
-    let mut programmed = dirty(&id, Table::Blocks);
+    let mut programmed = DirtyPages::of(Table::Blocks, &id);
     for &block in image.active.keys() {
         programmed.mark(block);
     }
     let (pages, objects) = (&image.state.changed_pages, &image.state.placed.changed);
     let mut located;
     if id.has_objects() {
-        located = dirty(&id, Table::Objects);
-        objects.iter().for_each(|object| located.mark(object.0));
+        located = DirtyPages::of(Table::Objects, &id);
+        objects.iter().for_each(|&object| located.mark(object));
     } else {
-        located = dirty(&id, Table::Map);
-        pages.iter().for_each(|lpn| located.mark(lpn.0));
+        located = DirtyPages::of(Table::Map, &id);
+        pages
+            .iter()
+            .for_each(|&lpn| located.mark(ObjectId::of_page(lpn)));
     }
-    let mut packed = dirty(&id, Table::Packs);
+    let mut packed = DirtyPages::of(Table::Packs, &id);
     for &pack in &image.state.placed.changed_packs {
-        packed.mark(pack.0);
+        packed.mark(pack);
     }
     let write_seqs = image
         .state
@@ -92,13 +89,13 @@ pub(crate) fn layer(
     } = image.state;
     if !id.has_objects() {
         let options = ftl_options(&id);
-        let stored = map.iter().filter(|&&ppn| ppn != Ppn::NONE.0).count() as u64;
-        let map = Direct::restore(map.into_iter().map(Ppn).collect());
+        let stored = map.iter().filter(|row| row.is_some()).count() as u64;
+        let map = Direct::restore(map.into_iter().map(MapRow::as_unit).collect());
         let ftl = PlainFtl::restore(nand, options, map, &blocks)?;
         return Ok(Box::new(Plain { ftl, stored }));
     }
     let found = FoundObjects {
-        map: map.into_iter().map(ObjectId).collect(),
+        map: map.into_iter().map(MapRow::as_object).collect(),
         placed,
         values: image
             .tail
@@ -172,20 +169,19 @@ where
             let row = &rows[handle.index()];
             RestoredObject {
                 handle,
-                location: match row.packed {
-                    Some(_) => Ppn::NONE,
-                    None => row.location,
+                location: match row.place {
+                    ObjectPlace::Packed(_) => Ppn::NONE,
+                    ObjectPlace::Unit(unit) => unit,
                 },
                 content: T::Content::of(row.digest),
             }
         })
         .collect();
     let packed = handles.filter_map(|handle| {
-        let row = &rows[handle.index()];
-        let packed = row.packed?;
-        let journal = in_journal.get(&handle).map(|&n| &found.values[n as usize]);
-        let slots = packs.get(row.location.index()).and_then(Option::as_ref);
-        let slot = slots.and_then(|p| p.slots.get(usize::from(packed.slot)).copied());
+        let packed = rows[handle.index()].packed()?;
+        let journal = in_journal.get(&handle).map(|n| &found.values[n.index()]);
+        let slots = packs.get(packed.pack.index()).and_then(Option::as_ref);
+        let slot = slots.and_then(|p| p.slots.get(packed.slot.index()).copied());
         Some(RestoredPacked {
             slot: slot.unwrap_or(Slot {
                 object: handle,
@@ -195,7 +191,7 @@ where
             base: packed.base,
             place: match journal {
                 Some(journal) => RestoredPlace::Ram(value(handle, journal)),
-                None => RestoredPlace::Page(PackId(row.location.0)),
+                None => RestoredPlace::Page(packed.pack),
             },
         })
     });
@@ -229,18 +225,16 @@ fn alive(map: &[ObjectId], history: &Option<History>, rows: &[ObjectRow]) -> Vec
             continue;
         };
         alive[handle.index()] = true;
-        if let Some(packed) = row.packed
-            && packed.base.is_some()
-        {
-            alive[packed.base.index()] = true;
+        if let Some(base) = row.base() {
+            alive[base.index()] = true;
         }
     }
     alive
 }
 
 /// The blocks that go on: of each stream the one opened last.
-fn newest_open(active: &BTreeMap<u32, ActiveBlock>) -> Vec<u32> {
-    let mut newest: HashMap<u8, (u64, u32)> = Default::default();
+fn newest_open(active: &BTreeMap<BlockId, ActiveBlock>) -> Vec<BlockId> {
+    let mut newest: HashMap<u8, (u64, BlockId)> = Default::default();
     for (&block, found) in active {
         let at = newest.entry(found.stream as u8).or_insert((0, block));
         *at = (*at).max((found.generation, block));
@@ -251,7 +245,7 @@ fn newest_open(active: &BTreeMap<u32, ActiveBlock>) -> Vec<u32> {
 fn restored_blocks(image: &Image) -> RestoredBlocks {
     let open = newest_open(&image.active);
     let units = image.geometry.units_per_page();
-    let state = |number: u32, row: &load::BlockRow| match image.active.get(&number) {
+    let state = |number: BlockId, row: &BlockRow| match image.active.get(&number) {
         Some(a) if open.contains(&number) && a.taken < image.geometry.pages_per_block() => {
             RestoredState::Open {
                 stream: a.stream,
@@ -263,25 +257,22 @@ fn restored_blocks(image: &Image) -> RestoredBlocks {
         None => RestoredState::Sealed,
     };
     let lives = lives(image);
-    let blocks: Vec<RestoredBlock> = image
-        .rows
-        .iter()
-        .enumerate()
+    let blocks: Vec<RestoredBlock> = { numbered(&image.rows) }
         .map(|(number, row)| RestoredBlock {
-            erases: lives[number].erases,
-            state: state(number as u32, row),
+            erases: lives[number.index()].erases,
+            state: state(number, row),
         })
         .collect();
-    let mut sealing: Vec<BlockId> = (0..blocks.len())
-        .filter(|&b| blocks[b].state != RestoredState::Free)
-        .map(|b| BlockId(b as u32))
+    let mut sealing: Vec<BlockId> = numbered(&blocks)
+        .filter(|(_, block)| block.state != RestoredState::Free)
+        .map(|(number, _)| number)
         .collect();
     sealing.sort_by_key(|b| lives[b.index()].generation);
     RestoredBlocks { blocks, sealing }
 }
 
 fn lives(image: &Image) -> Vec<BlockLife> {
-    let life = |(number, row): (usize, &load::BlockRow)| match image.active.get(&(number as u32)) {
+    let life = |(number, row): (BlockId, &BlockRow)| match image.active.get(&number) {
         Some(a) => BlockLife {
             generation: a.generation,
             erases: a.erases,
@@ -293,5 +284,10 @@ fn lives(image: &Image) -> Vec<BlockLife> {
             taken: row.taken,
         },
     };
-    image.rows.iter().enumerate().map(life).collect()
+    numbered(&image.rows).map(life).collect()
+}
+
+/// What there is of each block, with its number.
+fn numbered<T>(blocks: &[T]) -> impl Iterator<Item = (BlockId, &T)> {
+    (0..).map(BlockId).zip(blocks)
 }

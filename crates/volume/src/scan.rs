@@ -7,14 +7,16 @@
 use std::collections::BTreeMap;
 
 use flashlore_content::PAGE_BYTES;
-use flashlore_flash::{BlockId, Geometry, PageId, Ppn, Stream};
+use flashlore_flash::{BlockId, Geometry, PageId, Ppn, Stream, index};
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
 use crate::format::journal::JournalValue;
 use crate::format::packed::{self, Head};
-use crate::format::{Areas, Identity, JournalEntry, Record, Slot, UnitKind};
-use crate::load::{BlockRow, BlockState, JournalTail};
+use crate::format::{
+    Areas, BlockRow, BlockState, Identity, JournalEntry, PackSlot, Record, Slot, UnitKind,
+};
+use crate::load::JournalTail;
 use crate::unit::read_slot;
 
 /// How well a unit was found.
@@ -42,11 +44,22 @@ pub(crate) struct FoundUnit {
     pub slot: Option<FoundSlot>,
 }
 
+index!(
+    /// Which value of a packed unit; of the journal, counted through all batches.
+    ValueIndex
+);
+
+impl ValueIndex {
+    /// Its slot in a packed unit.
+    pub fn slot(self) -> PackSlot {
+        PackSlot(self.0 as u16)
+    }
+}
+
 /// An encoded value in a packed unit, or in the journal.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FoundSlot {
-    /// Which value of the unit; of the journal, counted through all batches.
-    pub index: u32,
+    pub index: ValueIndex,
     /// Bytes of its slot, as the translation layer counts them.
     pub length: u16,
     /// Write sequence number of its base, 0 for none.
@@ -89,7 +102,7 @@ pub(crate) fn journal_values(tail: &JournalTail) -> Vec<FoundUnit> {
             generation: 0,
             collected: false,
             slot: Some(FoundSlot {
-                index: index as u32,
+                index: ValueIndex(index as u32),
                 length: head.slot_length(),
                 base: head.base,
                 in_journal: true,
@@ -129,9 +142,9 @@ pub(crate) struct ActiveBlock {
 pub(crate) fn active_blocks(
     rows: &[BlockRow],
     entries: impl Iterator<Item = JournalEntry>,
-) -> BTreeMap<u32, ActiveBlock> {
+) -> BTreeMap<BlockId, ActiveBlock> {
     let mut active = BTreeMap::new();
-    for (number, row) in rows.iter().enumerate() {
+    for (number, row) in (0..).map(BlockId).zip(rows) {
         if let BlockState::Open(stream) = row.state {
             let block = ActiveBlock {
                 stream,
@@ -140,7 +153,7 @@ pub(crate) fn active_blocks(
                 known: row.taken,
                 taken: row.taken,
             };
-            active.insert(number as u32, block);
+            active.insert(number, block);
         }
     }
     for entry in entries {
@@ -174,12 +187,12 @@ pub(crate) fn scan(
     id: &Identity,
     areas: &Areas,
     geometry: &Geometry,
-    active: &mut BTreeMap<u32, ActiveBlock>,
+    active: &mut BTreeMap<BlockId, ActiveBlock>,
 ) -> Result<(Vec<FoundUnit>, u32), VolumeError> {
     let (mut found, mut epoch) = (Vec::new(), 0);
     let mut bytes = AlignedBuf::zeroed(areas.page_stride as usize);
     for (&number, block) in active {
-        let first = geometry.first_page(BlockId(number)).0;
+        let first = geometry.first_page(number).0;
         for index in block.known..geometry.pages_per_block() {
             let page = PageId(first + index);
             medium.read(areas.page(page), &mut bytes)?;
@@ -207,16 +220,15 @@ fn scan_page(
     let collected = matches!(block.stream, Stream::Gc | Stream::LogGc);
     let mut epoch = None;
     let first = geometry.first_unit_of_page(page).0;
-    for slot in 0..geometry.units_per_page() {
-        let ppn = Ppn(first + slot);
-        let Slot::Record(placed) = read_slot(bytes, areas, slot as usize, id, ppn) else {
+    for ppn in (first..first + geometry.units_per_page()).map(Ppn) {
+        let Slot::Record(placed) = read_slot(bytes, areas, id, ppn) else {
             continue;
         };
         if placed.generation != generation {
             continue;
         }
         epoch = epoch.max(Some(placed.epoch));
-        let data = &bytes[slot as usize * PAGE_BYTES..];
+        let data = &bytes[areas.data_in_page(ppn)];
         let intact = data
             .first_chunk::<PAGE_BYTES>()
             .is_some_and(|d| id.key.digest(d) == placed.record.digest);
@@ -237,7 +249,6 @@ fn scan_page(
             continue;
         }
         // Whoever wrote values that hold wrote their heads.
-        let data = &data[..PAGE_BYTES];
         let heads = packed::heads(&id.key, data, placed.record.write_seq);
         for (index, head) in heads.unwrap_or_default().iter().enumerate() {
             let lost = if head.lost {
@@ -252,7 +263,7 @@ fn scan_page(
                 generation,
                 collected,
                 slot: Some(FoundSlot {
-                    index: index as u32,
+                    index: ValueIndex(index as u32),
                     length: head.slot_length(),
                     base: head.base,
                     in_journal: false,

@@ -9,16 +9,19 @@
 use std::collections::HashMap;
 
 use flashlore_content::history::PinnedInstant;
-use flashlore_flash::{Lpn, ObjectId, PackId};
+use flashlore_flash::{BlockId, Lpn, ObjectId, PackId, Stream};
 use flashlore_ftl::blocks::BlockPhase;
 use flashlore_medium::AlignedBuf;
 
-use crate::dirty::DirtyPages;
+use crate::dirty::{DirtyPages, WrittenPages};
 use crate::format::cursor::Writer;
 use crate::format::tables::{
-    NO_SLOT, PAYLOAD, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, check_of, encode_page, sum,
+    PAYLOAD, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, check_of, encode_page, sum,
 };
-use crate::format::{HistoryRoot, Identity, Note, Root, Table};
+use crate::format::{
+    BlockRow, BlockState, HistoryRoot, Identity, Note, PageInTable, Root, RowId, Table, TablePage,
+    TableSlot,
+};
 use crate::layer::Layer;
 use crate::nand::{Nand, NandError};
 use crate::notes::Notes;
@@ -28,23 +31,23 @@ pub(crate) struct TableStore {
     /// Number of the checkpoint for which pages are being written.
     next: u64,
     /// Slot of every table page.
-    slots: Vec<u32>,
-    directories: Vec<u32>,
+    slots: Vec<TableSlot>,
+    directories: Vec<TableSlot>,
     /// By table page, then by directory: the check of what lies in its slot.
     checks: Vec<u32>,
-    free: Vec<u32>,
+    free: Vec<TableSlot>,
     /// Slots that the last root reaches and the next one does not.
-    given_up: Vec<u32>,
-    /// By table page, and behind these by directory page: whether it has been written for the next checkpoint.
-    written_now: DirtyPages,
-    /// The table and page at which cleaning goes on.
-    cursor: (usize, u32),
+    given_up: Vec<TableSlot>,
+    /// What has been written for the next checkpoint.
+    written_now: WrittenPages,
+    /// At which of those that are cleaned, and at which page of it, cleaning goes on.
+    cursor: (usize, PageInTable),
     /// Map rows that changed.
-    pub mapped: DirtyPages,
+    pub mapped: DirtyPages<Lpn>,
     /// Where the history lies in its ring.
     ring: Ring,
     /// Checksums of the pages of pins, what they keep, and notes, as they were written last.
-    written: HashMap<u32, u64>,
+    written: HashMap<TablePage, u64>,
     buffer: AlignedBuf,
 }
 
@@ -55,14 +58,14 @@ const CLEANED: [Table; 4] = [Table::Map, Table::Objects, Table::Packs, Table::Bl
 #[derive(Debug, Clone, Copy)]
 struct Ring {
     number: u32,
-    row: u32,
+    row: RowId,
     rows: u32,
 }
 
 impl Ring {
-    fn row(&self, number: u32) -> u32 {
+    fn row(&self, number: u32) -> RowId {
         let at = u64::from(self.row) + u64::from(number.wrapping_sub(self.number));
-        (at % u64::from(self.rows.max(1))) as u32
+        RowId((at % u64::from(self.rows.max(1))) as u32)
     }
 }
 
@@ -70,7 +73,7 @@ impl Ring {
 struct HistoryRows {
     root: HistoryRoot,
     /// Rows of entries that have changed, the first and how many.
-    changed: (u32, u32),
+    changed: (RowId, u32),
     pins: Vec<PinnedInstant>,
     kept: Vec<(Lpn, ObjectId)>,
     notes: Vec<Note>,
@@ -81,25 +84,26 @@ impl TableStore {
     pub fn new(
         root: &Root,
         id: &Identity,
-        (slots, checks): (Vec<u32>, Vec<u32>),
+        (slots, checks): (Vec<TableSlot>, Vec<u32>),
         slot_count: u32,
-        mapped: DirtyPages,
+        mapped: DirtyPages<Lpn>,
     ) -> Self {
         let mut used = vec![false; slot_count as usize];
         for &slot in slots.iter().chain(&root.directories) {
-            if let Some(u) = used.get_mut(slot as usize) {
+            if let Some(u) = used.get_mut(slot.index()) {
                 *u = true;
             }
         }
-        let free = (0..slot_count).rev().filter(|&s| !used[s as usize]);
+        let free = (0..slot_count).rev().map(TableSlot);
+        let free = free.filter(|slot| !used[slot.index()]);
         let pages = slots.len() + root.directories.len();
         TableStore {
             next: root.checkpoint + 1,
             directories: root.directories.clone(),
             free: free.collect(),
             given_up: Vec::new(),
-            written_now: DirtyPages::new(pages as u32, 1),
-            cursor: (0, 0),
+            written_now: WrittenPages::new(pages),
+            cursor: (0, PageInTable(0)),
             slots,
             checks,
             mapped,
@@ -121,7 +125,7 @@ impl TableStore {
         let Some(history) = layer.history() else {
             return HistoryRows {
                 root: HistoryRoot::default(),
-                changed: (0, 0),
+                changed: (RowId(0), 0),
                 pins: Vec::new(),
                 kept: Vec::new(),
                 notes: Vec::new(),
@@ -172,12 +176,12 @@ impl TableStore {
         while wrote < most && turns <= CLEANED.len() {
             let (table, from) = self.cursor;
             let Some(page) = self.next_dirty(layer, &id, CLEANED[table], from) else {
-                self.cursor = ((table + 1) % CLEANED.len(), 0);
+                self.cursor = ((table + 1) % CLEANED.len(), PageInTable(0));
                 turns += 1;
                 continue;
             };
             self.write_page(layer, &id, CLEANED[table], page)?;
-            self.cursor = (table, page + 1);
+            self.cursor = (table, page.following());
             wrote += 1;
         }
         Ok(wrote)
@@ -186,8 +190,8 @@ impl TableStore {
     /// Pages that have changed, but for those of the history.
     pub fn dirty_pages(&self, layer: &dyn Layer) -> u32 {
         let nand = layer.core().flash();
-        let dirty = [&self.mapped, &nand.located, &nand.packed, &nand.programmed];
-        dirty.into_iter().map(DirtyPages::count).sum()
+        let (mapped, located) = (self.mapped.count(), nand.located.count());
+        mapped + located + nand.packed.count() + nand.programmed.count()
     }
 
     /// Writes what has changed, and hands over a root that holds the state after the last event
@@ -203,18 +207,18 @@ impl TableStore {
         let history = self.history(layer, notes);
         layer.core_mut().flash_mut().mark_touched();
         for table in CLEANED {
-            let mut from = 0;
+            let mut from = PageInTable(0);
             while let Some(page) = self.next_dirty(layer, &id, table, from) {
                 self.write_page(layer, &id, table, page)?;
-                from = page + 1;
+                from = page.following();
             }
         }
         for table in [Table::Versions, Table::Pins, Table::Kept, Table::Notes] {
-            for page in 0..table.pages(&id) {
+            for page in table.each_page(&id) {
                 if history.is_dirty(&id, table, page) {
                     let mut rows = [0; PAYLOAD];
                     history.fill(&self.ring, layer, &id, table, page, &mut rows);
-                    let number = table.first_page(&id) + page;
+                    let number = table.page(&id, page);
                     if !self.is_as_written(&id, table, number, &rows) {
                         self.put_page(layer, &id, number, &rows)?;
                     }
@@ -247,7 +251,13 @@ impl TableStore {
     }
 
     /// The first page of a table from one on that has changed.
-    fn next_dirty(&self, layer: &dyn Layer, id: &Identity, table: Table, from: u32) -> Option<u32> {
+    fn next_dirty(
+        &self,
+        layer: &dyn Layer,
+        id: &Identity,
+        table: Table,
+        from: PageInTable,
+    ) -> Option<PageInTable> {
         let nand = layer.core().flash();
         match table {
             Table::Map if id.has_objects() => self.mapped.next(from),
@@ -267,7 +277,7 @@ impl TableStore {
         layer: &mut dyn Layer,
         id: &Identity,
         table: Table,
-        page: u32,
+        page: PageInTable,
     ) -> Result<(), NandError> {
         let mut rows = [0; PAYLOAD];
         fill(layer, id, table, page, &mut rows);
@@ -283,26 +293,32 @@ impl TableStore {
             Table::Packs => nand.packed.clear(page),
             _ => nand.programmed.clear(page),
         }
-        self.put_page(layer, id, table.first_page(id) + page, &rows)
+        self.put_page(layer, id, table.page(id, page), &rows)
     }
 
     fn put_page(
         &mut self,
         layer: &mut dyn Layer,
         id: &Identity,
-        number: u32,
+        number: TablePage,
         rows: &[u8],
     ) -> Result<(), NandError> {
         let slot = self.take_slot(number);
         let payload = |out: &mut [u8]| out.copy_from_slice(rows);
         encode_page(&id.key, slot, number, self.next, payload, &mut self.buffer);
-        self.checks[number as usize] = check_of(&self.buffer);
+        self.checks[number.index()] = check_of(&self.buffer);
         self.put(layer, slot)
     }
 
     /// Whether a page of pinned instants, of what they keep, or of notes lies there as it is. Most of them do not
     /// change for long.
-    fn is_as_written(&mut self, id: &Identity, table: Table, number: u32, rows: &[u8]) -> bool {
+    fn is_as_written(
+        &mut self,
+        id: &Identity,
+        table: Table,
+        number: TablePage,
+        rows: &[u8],
+    ) -> bool {
         if !matches!(table, Table::Pins | Table::Kept | Table::Notes) {
             return false;
         }
@@ -312,20 +328,20 @@ impl TableStore {
 
     /// The slot that a page, or behind those a directory, is written to: the one it was written to since the last root,
     /// or a free one; then the one it had is given up once the next root is durable.
-    fn take_slot(&mut self, number: u32) -> u32 {
+    fn take_slot(&mut self, number: TablePage) -> TableSlot {
         let pages = self.slots.len();
-        let place = match (number as usize).checked_sub(pages) {
+        let place = match number.index().checked_sub(pages) {
             Some(directory) => &mut self.directories[directory],
-            None => &mut self.slots[number as usize],
+            None => &mut self.slots[number.index()],
         };
-        if self.written_now.is_dirty(number) {
+        if self.written_now.has(number) {
             return *place;
         }
         let Some(slot) = self.free.pop() else {
             unreachable!("there are two slots for every page")
         };
         let before = std::mem::replace(place, slot);
-        if before != NO_SLOT {
+        if before.is_some() {
             self.given_up.push(before);
         }
         self.written_now.mark(number);
@@ -335,79 +351,60 @@ impl TableStore {
     /// Writes the directories of the pages that have been written.
     fn write_directories(&mut self, layer: &mut dyn Layer, id: &Identity) -> Result<(), NandError> {
         let pages = self.slots.len() as u32;
-        let mut from = 0;
-        while let Some(page) = self.written_now.next(from).filter(|&page| page < pages) {
-            let directory = page / SLOTS_PER_DIRECTORY;
+        let mut from = TablePage(0);
+        while let Some(page) = self.written_now.next(from).filter(|page| page.0 < pages) {
+            let directory = page.0 / SLOTS_PER_DIRECTORY;
             let first = directory * SLOTS_PER_DIRECTORY;
             let last = (first + SLOTS_PER_DIRECTORY).min(pages);
-            let slot = self.take_slot(pages + directory);
+            let number = TablePage(pages + directory);
+            let slot = self.take_slot(number);
             let listed = &self.slots[first as usize..last as usize];
             let rows = |rows: &mut [u8]| {
                 let mut out = Writer::new(rows);
                 for &slot in listed {
-                    out.u32(slot);
+                    out.u32(slot.0);
                 }
             };
-            let (number, buffer) = (pages + directory, &mut self.buffer);
+            let buffer = &mut self.buffer;
             encode_page(&id.key, slot, number, self.next, rows, buffer);
-            self.checks[number as usize] = check_of(&self.buffer);
+            self.checks[number.index()] = check_of(&self.buffer);
             self.put(layer, slot)?;
-            from = last;
+            from = TablePage(last);
         }
         Ok(())
     }
 
-    fn put(&self, layer: &mut dyn Layer, slot: u32) -> Result<(), NandError> {
+    fn put(&self, layer: &mut dyn Layer, slot: TableSlot) -> Result<(), NandError> {
         let nand = layer.core_mut().flash_mut();
         let at = nand.areas.slot(slot);
         nand.put(at, &self.buffer)
     }
 }
 
-fn fill(layer: &dyn Layer, id: &Identity, table: Table, page: u32, rows: &mut [u8]) {
-    let per_page = table.rows_per_page(id);
-    let first = page * per_page;
-    let last = (first + per_page).min(table.rows(id));
+fn fill(layer: &dyn Layer, id: &Identity, table: Table, page: PageInTable, rows: &mut [u8]) {
     let mut out = Writer::new(rows);
-    for row in first..last {
+    for RowId(row) in RowId::each(table.rows_of(id, page)) {
         match table {
-            Table::Map => {
-                out.u32(layer.map_row(Lpn(row)));
-            }
-            Table::Objects => {
-                let object = layer.object_row(ObjectId(row));
-                out.u32(object.location.0);
-                if id.trusts_digests() {
-                    out.u32(0).u64(object.write_seq).u128(object.digest.0);
-                } else {
-                    out.u32(object.digest.0 as u32).u64(object.write_seq);
-                }
-                if id.encoding.is_on() {
-                    let packed = object.packed.unwrap_or_default();
-                    out.u32(packed.base.0).u16(packed.length).u16(packed.slot);
-                }
-            }
-            Table::Packs => {
-                let pack = layer.pack_row(PackId(row));
-                out.u32(pack.unit.0).u16(pack.bytes).u16(pack.slots);
-            }
-            _ => block_row(layer, row, &mut out),
+            Table::Map => layer.map_row(Lpn(row)).encode(&mut out),
+            Table::Objects => layer.object_row(ObjectId(row)).encode(id, &mut out),
+            Table::Packs => layer.pack_row(PackId(row)).encode(&mut out),
+            _ => block_row(layer, BlockId(row)).encode(&mut out),
         }
     }
 }
 
 impl HistoryRows {
     /// Whether a page of the history's tables may have changed.
-    fn is_dirty(&self, id: &Identity, table: Table, page: u32) -> bool {
+    fn is_dirty(&self, id: &Identity, table: Table, page: PageInTable) -> bool {
         let per_page = table.rows_per_page(id);
+        let at = page.0 * per_page;
         match table {
-            Table::Pins => page * per_page < self.root.pins,
-            Table::Notes => page * per_page < self.root.notes,
-            Table::Kept => (page as usize * per_page as usize) < self.kept.len(),
+            Table::Pins => at < self.root.pins,
+            Table::Notes => at < self.root.notes,
+            Table::Kept => (at as usize) < self.kept.len(),
             _ => {
-                let (first, count) = self.changed;
+                let (RowId(first), count) = self.changed;
                 let rows = table.rows(id);
-                let at = page * per_page;
                 let before_it = u64::from(at) + u64::from(rows) - u64::from(first);
                 // The first row of the page is among those changed, or the first changed is in the page.
                 count > 0
@@ -424,12 +421,13 @@ impl HistoryRows {
         layer: &dyn Layer,
         id: &Identity,
         table: Table,
-        page: u32,
+        page: PageInTable,
         rows: &mut [u8],
     ) {
-        let per_page = table.rows_per_page(id);
-        let first = page * per_page;
-        let last = (first + per_page).min(table.rows(id));
+        let (first, last) = {
+            let rows = table.rows_of(id, page);
+            (rows.start.0, rows.end.0)
+        };
         let mut out = Writer::new(rows);
         match table {
             Table::Pins => {
@@ -472,16 +470,20 @@ impl HistoryRows {
     }
 }
 
-fn block_row(layer: &dyn Layer, block: u32, out: &mut Writer<'_>) {
+fn block_row(layer: &dyn Layer, block: BlockId) -> BlockRow {
     let core = layer.core();
-    let life = core.flash().lives[block as usize];
-    let (state, stream) = match core.blocks().records()[block as usize].state {
-        BlockPhase::Free => (0, 0),
-        BlockPhase::Open => (2, core.stream_of(block).map_or(0, |s| s as u8)),
-        BlockPhase::Sealed | BlockPhase::Collecting | BlockPhase::Erasing | BlockPhase::Retired => {
-            (1, 0)
-        }
-    };
-    out.u8(state).u8(stream).u16(0).u32(life.erases);
-    out.u64(life.generation).u32(life.taken).u32(0);
+    let life = core.flash().lives[block.index()];
+    BlockRow {
+        state: match core.blocks().record(block).state {
+            BlockPhase::Free => BlockState::Free,
+            BlockPhase::Open => BlockState::Open(core.stream_of(block.0).unwrap_or(Stream::Host)),
+            BlockPhase::Sealed
+            | BlockPhase::Collecting
+            | BlockPhase::Erasing
+            | BlockPhase::Retired => BlockState::Sealed,
+        },
+        erases: life.erases,
+        generation: life.generation,
+        taken: life.taken,
+    }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Units<'a> {
 impl Units<'_> {
     /// Reads a unit of a block's generation and compares it with its record.
     pub fn read(&self, ppn: Ppn, generation: u64) -> Result<StoredUnit, NandError> {
-        let rot = |why| NandError::Rot { ppn: ppn.0, why };
+        let rot = |why| NandError::Rot { ppn, why };
         let record = match self.record(ppn, generation)? {
             Slot::Record(placed) => placed.record,
             Slot::Empty => return Err(rot(NO_RECORD)),
@@ -61,21 +61,19 @@ impl Units<'_> {
         bytes: &mut [u8],
     ) -> Result<(), NandError> {
         self.medium.read(self.areas.unit(first), bytes)?;
-        let slot = (first.0 % self.id.units_per_page) as usize;
         let count = bytes.len() / PAGE_BYTES;
         let alignment = self.id.alignment as usize;
-        let start = slot * RECORD_BYTES / alignment * alignment;
-        let end = ((slot + count) * RECORD_BYTES).next_multiple_of(alignment);
+        let within = self.areas.record_in_page(first).start - self.areas.page_data;
+        let start = within / alignment * alignment;
+        let end = (within + count * RECORD_BYTES).next_multiple_of(alignment);
         let mut sectors = [0; MOST_RECORD_BYTES];
         let records = &mut sectors[..end - start];
-        let page = PageId(first.0 / self.id.units_per_page);
-        let at = self.areas.records(page) + start as u64;
+        let at = self.areas.records(self.areas.page_of(first)) + start as u64;
         self.medium.read(at, records)?;
+        let records = records[within - start..].as_chunks::<RECORD_BYTES>().0;
         let units = bytes.as_chunks::<PAGE_BYTES>().0.iter();
-        for ((n, unit), proof) in units.enumerate().zip(proofs) {
-            let ppn = Ppn(first.0 + n as u32);
-            let within = (slot + n) * RECORD_BYTES - start;
-            let record = &records[within..within + RECORD_BYTES];
+        let ppns = (first.0..).map(Ppn);
+        for (((ppn, unit), record), proof) in ppns.zip(units).zip(records).zip(proofs) {
             let holds = matches!(Slot::decode(record, &self.id.key, ppn), Slot::Record(placed)
                 if placed.generation == generation
                     && placed.record.kind != UnitKind::Lost
@@ -83,7 +81,7 @@ impl Units<'_> {
                     && placed.record.digest == self.id.key.digest(unit));
             if !holds {
                 let why = "it is not what its record says, or was moved";
-                return Err(NandError::Rot { ppn: ppn.0, why });
+                return Err(NandError::Rot { ppn, why });
             }
         }
         Ok(())
@@ -109,13 +107,11 @@ impl Units<'_> {
 
     /// Reads the record of a unit; one of another generation counts as missing.
     pub fn record(&self, ppn: Ppn, generation: u64) -> Result<Slot, NandError> {
-        let slot = (ppn.0 % self.id.units_per_page) as usize;
         let alignment = self.id.alignment as usize;
-        let within = slot * RECORD_BYTES;
+        let within = self.areas.record_in_page(ppn).start - self.areas.page_data;
         let start = within / alignment * alignment;
         let mut sector = [0; 4096];
-        let page = PageId(ppn.0 / self.id.units_per_page);
-        let at = self.areas.records(page) + start as u64;
+        let at = self.areas.records(self.areas.page_of(ppn)) + start as u64;
         self.medium.read(at, &mut sector[..alignment])?;
         let bytes = &sector[within - start..within - start + RECORD_BYTES];
         Ok(match Slot::decode(bytes, &self.id.key, ppn) {
@@ -126,7 +122,6 @@ impl Units<'_> {
 }
 
 /// The record of a unit in the bytes of its page.
-pub(crate) fn read_slot(page: &[u8], areas: &Areas, slot: usize, id: &Identity, ppn: Ppn) -> Slot {
-    let at = areas.page_data + slot * RECORD_BYTES;
-    Slot::decode(&page[at..at + RECORD_BYTES], &id.key, ppn)
+pub(crate) fn read_slot(page: &[u8], areas: &Areas, id: &Identity, ppn: Ppn) -> Slot {
+    Slot::decode(&page[areas.record_in_page(ppn)], &id.key, ppn)
 }

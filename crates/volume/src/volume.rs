@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{PAGE_BYTES, PageBytes};
-use flashlore_flash::{Lpn, Ppn};
+use flashlore_flash::{Lpn, ObjectId, Ppn};
 use flashlore_ftl::core::OpenBarrier;
 use flashlore_ftl::policies::delta::similar::SimilarOptions;
 use flashlore_ftl::policies::encoding::EncodingCounters;
@@ -279,7 +279,7 @@ impl Volume {
             Written::Stored => None,
             Written::Shared { write_seq } => Some(Change::Share { lpn, write_seq }),
         };
-        self.tables.mapped.mark(lpn.0);
+        self.tables.mapped.mark(lpn);
         self.take_event(change)
     }
 
@@ -336,7 +336,7 @@ impl Volume {
         self.begin_change(now)?;
         let held = self.layer.trim(lpn);
         if held.map_err(|error| VolumeError::of(error, lpn))? {
-            self.tables.mapped.mark(lpn.0);
+            self.tables.mapped.mark(lpn);
             self.take_event(Some(Change::Trim { lpn }))?;
         }
         Ok(())
@@ -600,10 +600,10 @@ impl Volume {
         self.layer.stored_as(lpn)
     }
 
-    /// What is stored, and what for, in steps for those who share the volume: adds at most `most` values, from place
-    /// `from` on, to a survey that begins with nothing and place 0; where to go on, if anything is left. What changes
-    /// in between may be counted twice or not at all.
-    pub fn survey_step(&self, from: u32, most: u32, survey: &mut Survey) -> Option<u32> {
+    /// What is stored, and what for, in steps for those who share the volume: adds at most `most` values, from the
+    /// owner `from` on, to a survey that begins with nothing and owner 0; where to go on, if anything is left. What
+    /// changes in between may be counted twice or not at all.
+    pub fn survey_step(&self, from: ObjectId, most: u32, survey: &mut Survey) -> Option<ObjectId> {
         self.layer.survey_step(from, most, survey)
     }
 

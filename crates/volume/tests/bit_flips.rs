@@ -17,7 +17,7 @@ use flashlore_volume::format::journal::{ENTRY_BYTES, HEADER_BYTES};
 use flashlore_volume::format::packed::{self, FRONT_BYTES, HEAD_BYTES};
 use flashlore_volume::format::record::RECORD_BYTES;
 use flashlore_volume::format::superblock::SUPERBLOCK_BYTES;
-use flashlore_volume::format::tables::{NO_SLOT, TABLE_PAGE_BYTES};
+use flashlore_volume::format::tables::TABLE_PAGE_BYTES;
 use flashlore_volume::format::{Areas, Batch, Policy};
 use flashlore_volume::{
     Encoding, HistoryIdentity, Identity, Volume, VolumeError, bytes_needed, check, create,
@@ -247,7 +247,7 @@ fn parts(medium: &MemoryMedium, end: End) -> Vec<Part> {
     // Without it less is known to be durable.
     add("mark", mark_at, 32, SECTOR as u64, Duty::Harmless);
     let used = tables.slots.iter().chain(&root.directories);
-    for &slot in used.filter(|&&s| s != NO_SLOT) {
+    for &slot in used.filter(|slot| slot.is_some()) {
         let at = areas.slot(slot);
         add("table", at, 200, TABLE_PAGE_BYTES as u64, Duty::Reported);
     }

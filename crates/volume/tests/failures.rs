@@ -6,7 +6,7 @@ use crate::support;
 use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, PageBytes};
-use flashlore_flash::{Lpn, Ppn};
+use flashlore_flash::{Lpn, ObjectId, Ppn};
 use flashlore_medium::{
     CrashMedium, Failure, Faults, FaultyMedium, Medium, MemoryMedium, Operation, Style, When,
     WriteFault,
@@ -425,7 +425,7 @@ fn what_cannot_be_read_affects_its_addresses_alone_and_never_heals_by_copying() 
                     findings_name(&mut filled.volume, &bad),
                     "{name}: no finding"
                 );
-                filled.volume.scrub(0, u32::MAX);
+                filled.volume.scrub(ObjectId(0), u32::MAX);
                 assert!(
                     !findings_name(&mut filled.volume, &bad),
                     "{name}: reported twice"
@@ -461,7 +461,7 @@ fn a_scrub_finds_what_cannot_be_read() {
         filled.spoil(filled.volume.location(Lpn(3)).unwrap());
         // What is known already is told again.
         for round in 0..2 {
-            let (mut next, mut steps, mut told) = (Some(0), 0, Vec::new());
+            let (mut next, mut steps, mut told) = (Some(ObjectId(0)), 0, Vec::new());
             while let Some(from) = next {
                 let progress = filled.volume.scrub(from, 3);
                 told.extend(progress.unreadable);
@@ -535,7 +535,7 @@ fn a_finding_about_a_lost_value_ends_for_a_page_that_is_written_again() {
     spared.extend([1, 3, 13, 15]);
     let found = (0..100).find_map(|seed| {
         filled.overwrite(&spared, seed);
-        let findings = filled.volume.scrub(0, u32::MAX).unreadable;
+        let findings = filled.volume.scrub(ObjectId(0), u32::MAX).unreadable;
         findings.into_iter().find_map(|lost| {
             lost.addresses.first()?;
             let unit = Some(lost.unit);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
-use flashlore_flash::Lpn;
+use flashlore_flash::{Lpn, ObjectId};
 use flashlore_medium::MemoryMedium;
 use flashlore_volume::{
     Encoding, HistoryIdentity, Identity, Policy, Survey, Volume, VolumeError, bytes_needed, create,
@@ -339,7 +339,7 @@ fn old_versions_leave_a_twentieth_free_as_far_as_the_least_window_allows() {
             volume.write(now, Lpn(write % 64), &page(write)).unwrap();
         }
         let mut survey = Survey::default();
-        assert_eq!(volume.survey_step(0, u32::MAX, &mut survey), None);
+        assert_eq!(volume.survey_step(ObjectId(0), u32::MAX, &mut survey), None);
         let free = volume.status().most - survey.values - survey.kept;
         assert_eq!(free, left, "{least_window}: {survey:?}");
     }

@@ -15,9 +15,12 @@
 //! of 4096. A volume that grows gets metadata at another place, which do not lie where the present ones do
 //! ([`Areas::grown`]); its flash pages stay where they are.
 
+use std::ops::Range;
+
 use flashlore_flash::{Geometry, GeometryError, PageId, Ppn, UNIT_BYTES};
 use flashlore_medium::SECTOR;
 
+use super::address::TableSlot;
 use super::record::RECORD_BYTES;
 use super::superblock::{Identity, SUPERBLOCK_BYTES};
 use super::tables::{SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, Table};
@@ -181,19 +184,35 @@ impl Areas {
     }
 
     /// Where a table slot lies.
-    pub fn slot(&self, slot: u32) -> u64 {
+    pub fn slot(&self, slot: TableSlot) -> u64 {
         self.tables + u64::from(slot) * TABLE_PAGE_BYTES as u64
     }
 
     /// Where a flash page lies.
     pub fn page(&self, page: PageId) -> u64 {
-        BLOCKS + u64::from(page.0) * self.page_stride
+        BLOCKS + u64::from(page) * self.page_stride
+    }
+
+    /// The flash page of a unit.
+    pub fn page_of(&self, ppn: Ppn) -> PageId {
+        PageId(ppn.0 / self.units_per_page)
     }
 
     /// Where the data of a unit lie.
     pub fn unit(&self, ppn: Ppn) -> u64 {
-        let slot = u64::from(ppn.0 % self.units_per_page);
-        self.page(PageId(ppn.0 / self.units_per_page)) + slot * u64::from(UNIT_BYTES)
+        self.page(self.page_of(ppn)) + self.data_in_page(ppn).start as u64
+    }
+
+    /// Of the bytes of its flash page those of the data of a unit.
+    pub fn data_in_page(&self, ppn: Ppn) -> Range<usize> {
+        let start = (ppn.0 % self.units_per_page) as usize * UNIT_BYTES as usize;
+        start..start + UNIT_BYTES as usize
+    }
+
+    /// Of the bytes of its flash page those of the record of a unit.
+    pub fn record_in_page(&self, ppn: Ppn) -> Range<usize> {
+        let start = self.page_data + (ppn.0 % self.units_per_page) as usize * RECORD_BYTES;
+        start..start + RECORD_BYTES
     }
 
     /// Where the record area of a flash page lies.

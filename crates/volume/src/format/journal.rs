@@ -45,7 +45,7 @@
 //! The parts of an event stand before it in the same batch.
 
 use flashlore_content::VolumeKey;
-use flashlore_flash::{Lpn, Stream};
+use flashlore_flash::{BlockId, Lpn, Stream};
 
 use super::cursor::{Reader, Writer};
 use super::notes::{MOST_PAYLOAD, NoteKind, PART_BYTES};
@@ -117,7 +117,7 @@ pub enum JournalEntry {
     },
     /// A free block begins to take pages.
     Open {
-        block: u32,
+        block: BlockId,
         /// Whose pages.
         stream: Stream,
         /// The block generation that begins, never used twice.
@@ -232,7 +232,7 @@ impl JournalEntry {
                 stream,
                 generation,
                 erases,
-            } => (3, stream as u8, block, generation, u64::from(erases), 0),
+            } => (3, stream as u8, block.0, generation, u64::from(erases), 0),
             JournalEntry::Dead {
                 lpn,
                 write_seq,
@@ -261,7 +261,7 @@ impl JournalEntry {
         let stamp = fields.u64();
         Some(match kind {
             3 => JournalEntry::Open {
-                block: a,
+                block: BlockId(a),
                 stream: stream_of(stream)?,
                 generation: b,
                 erases: u32::try_from(c).ok()?,

@@ -2,6 +2,7 @@
 //!
 //! docs/format.md is the same in prose, with the assumptions about the medium.
 
+pub mod address;
 pub mod areas;
 pub mod cursor;
 pub mod journal;
@@ -10,16 +11,19 @@ pub mod notes;
 pub mod packed;
 pub mod record;
 pub mod root;
+pub mod rows;
 pub mod superblock;
 pub mod tables;
 
 #[cfg(test)]
 mod tests;
 
+pub use address::{PackSlot, PageInTable, RowId, TablePage, TableSlot};
 pub use areas::{Areas, AreasError};
 pub use journal::{Batch, Change, JournalEntry};
 pub use notes::{ClockNote, Note, NoteKind, PurgeNote};
 pub use record::{PlacedRecord, Record, Slot, UnitKind};
 pub use root::{HistoryRoot, Root};
+pub use rows::{BlockRow, BlockState, MapRow, ObjectPlace, ObjectRow, PackRow, PackedRow};
 pub use superblock::{Encoding, EpochStart, HistoryIdentity, Identity, Policy, Superblock};
 pub use tables::Table;

@@ -25,6 +25,7 @@ use flashlore_content::{Digest, PAGE_BYTES, VolumeKey};
 use flashlore_flash::Lpn;
 use flashlore_ftl::mapping::packs::SLOT_BYTES;
 
+use super::address::PackSlot;
 use super::cursor::{Reader, Writer};
 
 /// Bytes in front of the heads.
@@ -144,17 +145,20 @@ pub fn read(page: &[u8]) -> Option<Vec<Head>> {
 }
 
 /// Head and bytes of a value of a packed unit that holds.
-pub fn value(page: &[u8], index: usize) -> Option<(Head, &[u8])> {
+pub fn value(page: &[u8], slot: PackSlot) -> Option<(Head, &[u8])> {
     let heads = read(page)?;
-    let head = *heads.get(index)?;
-    let before: usize = heads[..index].iter().map(|h| usize::from(h.length)).sum();
+    let head = *heads.get(slot.index())?;
+    let before: usize = heads[..slot.index()]
+        .iter()
+        .map(|h| usize::from(h.length))
+        .sum();
     let start = FRONT_BYTES + heads.len() * HEAD_BYTES + before;
     Some((head, page.get(start..start + usize::from(head.length))?))
 }
 
 /// The slots of a packed unit that holds whose values were lost before they were copied there.
-pub fn lost_slots(page: &[u8]) -> Vec<u16> {
+pub fn lost_slots(page: &[u8]) -> Vec<PackSlot> {
     let heads = read(page).unwrap_or_default();
-    let lost = (0..).zip(heads).filter(|(_, head)| head.lost);
+    let lost = (0..).map(PackSlot).zip(heads).filter(|(_, head)| head.lost);
     lost.map(|(slot, _)| slot).collect()
 }

@@ -18,6 +18,7 @@
 
 use flashlore_content::VolumeKey;
 
+use super::address::{RowId, TableSlot};
 use super::cursor::{Reader, Writer};
 
 /// Bytes before the list of slots.
@@ -39,7 +40,7 @@ pub struct Root {
     /// What the checks of the table pages in use come to ([`super::tables::sum`]), 0 if that is not known.
     pub sum: u32,
     /// Slots of the directory pages.
-    pub directories: Vec<u32>,
+    pub directories: Vec<TableSlot>,
 }
 
 /// Where the history lies in its tables.
@@ -48,7 +49,7 @@ pub struct HistoryRoot {
     /// The oldest instant that can be rewound to.
     pub oldest: u64,
     /// The row of the first entry; the others follow, after the last row comes the first.
-    pub first: u32,
+    pub first: RowId,
     pub entries: u32,
     /// Pinned instants.
     pub pins: u32,
@@ -63,12 +64,12 @@ impl Root {
         writer.put(&MAGIC).u32(self.epoch).u64(self.checkpoint);
         writer.u64(self.sequence).u64(self.stamp);
         let history = &self.history;
-        writer.u64(history.oldest).u32(history.first);
+        writer.u64(history.oldest).u32(history.first.0);
         writer.u32(history.entries);
         writer.u16(history.pins as u16).u16(history.notes as u16);
         writer.u32(self.sum).put(&[0; 8]);
         for &slot in &self.directories {
-            writer.u32(slot);
+            writer.u32(slot.0);
         }
         let check = key.checksum(offset, &[&out[..56], &out[FIXED_BYTES..]]);
         out[56..FIXED_BYTES].copy_from_slice(&check.to_le_bytes());
@@ -84,7 +85,7 @@ impl Root {
         let stamp = fields.u64();
         let history = HistoryRoot {
             oldest: fields.u64(),
-            first: fields.u32(),
+            first: RowId(fields.u32()),
             entries: fields.u32(),
             pins: u32::from(fields.u16()),
             notes: u32::from(fields.u16()),
@@ -100,7 +101,7 @@ impl Root {
             stamp,
             history,
             sum,
-            directories: (0..directories).map(|_| fields.u32()).collect(),
+            directories: (0..directories).map(|_| TableSlot(fields.u32())).collect(),
         })
     }
 }

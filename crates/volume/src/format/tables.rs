@@ -24,10 +24,12 @@
 //! An object that was purged is all ones but for the last bit, in versions and kept.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use flashlore_content::VolumeKey;
 use flashlore_flash::Owner;
 
+use super::address::{PageInTable, RowId, TablePage, TableSlot};
 use super::cursor::{Reader, Writer};
 use super::notes::NOTE_BYTES;
 use super::root::HistoryRoot;
@@ -39,8 +41,6 @@ pub const TABLE_PAGE_BYTES: usize = 4096;
 pub const PAYLOAD: usize = TABLE_PAGE_BYTES - HEADER;
 /// Slots a directory page lists.
 pub const SLOTS_PER_DIRECTORY: u32 = (PAYLOAD / 4) as u32;
-/// A page that was never written: all its rows are empty.
-pub const NO_SLOT: u32 = u32::MAX;
 
 /// The first format version with notes.
 const FIRST_WITH_NOTES: u32 = 4;
@@ -130,18 +130,35 @@ impl Table {
         self.rows(id).div_ceil(self.rows_per_page(id))
     }
 
-    /// Number of the table's first page.
-    pub fn first_page(self, id: &Identity) -> u32 {
+    /// The table's first page.
+    pub fn first_page(self, id: &Identity) -> TablePage {
         let before = Table::ALL.iter().take_while(|&&t| t != self);
-        before.map(|t| t.pages(id)).sum()
+        TablePage(before.map(|t| t.pages(id)).sum())
+    }
+
+    /// A page of the table.
+    pub fn page(self, id: &Identity, page: PageInTable) -> TablePage {
+        TablePage(self.first_page(id).0 + page.0)
+    }
+
+    /// Its pages, in order.
+    pub fn each_page(self, id: &Identity) -> impl Iterator<Item = PageInTable> + use<> {
+        (0..self.pages(id)).map(PageInTable)
+    }
+
+    /// The rows of a page of it.
+    pub fn rows_of(self, id: &Identity, page: PageInTable) -> Range<RowId> {
+        let per_page = self.rows_per_page(id);
+        let first = page.0 * per_page;
+        RowId(first)..RowId((first + per_page).min(self.rows(id)))
     }
 }
 
-/// A page under its number; `payload` fills the rows.
+/// A page in its slot; `payload` fills the rows.
 pub fn encode_page(
     key: &VolumeKey,
-    slot: u32,
-    number: u32,
+    slot: TableSlot,
+    page: TablePage,
     checkpoint: u64,
     payload: impl FnOnce(&mut [u8]),
     out: &mut [u8],
@@ -150,25 +167,25 @@ pub fn encode_page(
     payload(&mut out[HEADER..]);
     Writer::new(out)
         .put(&MAGIC)
-        .u32(number)
+        .u32(page.0)
         .u64(checkpoint)
         .u64(0);
     let check = key.checksum(u64::from(slot), &[&out[..24], &out[HEADER..]]);
     out[24..HEADER].copy_from_slice(&check.to_le_bytes());
 }
 
-/// The rows of page `number` as it lies in `slot`; `None` if that does not hold.
+/// The rows of a page as it lies in `slot`; `None` if that does not hold.
 pub fn decode_page<'a>(
     key: &VolumeKey,
-    slot: u32,
-    number: u32,
+    slot: TableSlot,
+    page: TablePage,
     bytes: &'a [u8],
 ) -> Option<&'a [u8]> {
     let mut fields = Reader::new(bytes);
     let (magic, found) = (fields.take::<4>(), fields.u32());
     fields.take::<16>();
     let check = key.checksum(u64::from(slot), &[&bytes[..24], &bytes[HEADER..]]);
-    let holds = magic == MAGIC && found == number && fields.u64() == check;
+    let holds = magic == MAGIC && found == page.0 && fields.u64() == check;
     holds.then(|| &bytes[HEADER..])
 }
 
@@ -185,47 +202,46 @@ pub fn sum(
     id: &Identity,
     history: &HistoryRoot,
     kept: u32,
-    slots: &[u32],
-    directories: &[u32],
+    slots: &[TableSlot],
+    directories: &[TableSlot],
     checks: &[u32],
 ) -> u32 {
-    let always = Table::Versions.first_page(id) as usize;
+    let always = Table::Versions.first_page(id).index();
     let mut sum = 0u32;
-    let mut add = |page: usize, slot: u32| {
-        if slot != NO_SLOT {
-            sum = sum.wrapping_add(checks[page]);
+    let mut add = |page: TablePage, slot: TableSlot| {
+        if slot.is_some() {
+            sum = sum.wrapping_add(checks[page.index()]);
         }
     };
-    for (page, &slot) in slots.iter().enumerate().take(always) {
+    for (page, &slot) in (0..).map(TablePage).zip(slots).take(always) {
         add(page, slot);
     }
     for page in pages_in_use(id, history, kept) {
-        add(page as usize, slots[page as usize]);
+        add(page, slots[page.index()]);
     }
-    for (directory, &slot) in directories.iter().enumerate() {
-        add(slots.len() + directory, slot);
+    for (directory, &slot) in (slots.len() as u32..).map(TablePage).zip(directories) {
+        add(directory, slot);
     }
     sum.max(1)
 }
 
 /// The pages of the history's tables that have rows in use; `kept` rows of pinned instants.
-fn pages_in_use(id: &Identity, history: &HistoryRoot, kept: u32) -> BTreeSet<u32> {
+fn pages_in_use(id: &Identity, history: &HistoryRoot, kept: u32) -> BTreeSet<TablePage> {
     let mut pages = BTreeSet::new();
-    let mut add = |table: Table, first: u32, count: u32| {
+    let mut add = |table: Table, RowId(first): RowId, count: u32| {
         let (rows, per_page) = (table.rows(id), table.rows_per_page(id));
         let behind = (u64::from(first) + u64::from(count)).saturating_sub(u64::from(rows));
         let end = first.saturating_add(count).min(rows);
         for (from, to) in [(first, end), (0, behind.min(u64::from(rows)) as u32)] {
             if from < to {
-                pages.extend(
-                    (from / per_page..to.div_ceil(per_page)).map(|p| table.first_page(id) + p),
-                );
+                let within = (from / per_page..to.div_ceil(per_page)).map(PageInTable);
+                pages.extend(within.map(|page| table.page(id, page)));
             }
         }
     };
     add(Table::Versions, history.first, history.entries);
-    add(Table::Pins, 0, history.pins);
-    add(Table::Kept, 0, kept);
-    add(Table::Notes, 0, history.notes);
+    add(Table::Pins, RowId(0), history.pins);
+    add(Table::Kept, RowId(0), kept);
+    add(Table::Notes, RowId(0), history.notes);
     pages
 }

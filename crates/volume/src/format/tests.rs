@@ -1,7 +1,7 @@
 //! What is encoded is decoded the same; anything else is refused and nothing panics.
 
 use flashlore_content::{Digest, VolumeKey};
-use flashlore_flash::{Lpn, PageId, Ppn, Stream};
+use flashlore_flash::{BlockId, Lpn, PageId, Ppn, Stream};
 use proptest::prelude::*;
 
 use super::cursor::{Reader, Writer};
@@ -15,7 +15,9 @@ use super::superblock::{
     Superblock, VERSION,
 };
 use super::tables::{TABLE_PAGE_BYTES, decode_page, encode_page};
-use super::{Areas, ClockNote, Note, NoteKind, PurgeNote, Table};
+use super::{
+    Areas, ClockNote, Note, NoteKind, PackSlot, PurgeNote, RowId, Table, TablePage, TableSlot,
+};
 
 fn key() -> impl Strategy<Value = VolumeKey> {
     any::<[u8; 32]>().prop_map(VolumeKey)
@@ -113,7 +115,7 @@ fn entry() -> impl Strategy<Value = JournalEntry> {
         }),
         (any::<(u32, u64, u32)>(), stream).prop_map(|((block, generation, erases), stream)| {
             JournalEntry::Open {
-                block,
+                block: BlockId(block),
                 stream,
                 generation,
                 erases,
@@ -242,10 +244,10 @@ proptest! {
         let check = packed::encode(&key, all, &mut page);
         let heads: Vec<Head> = values.iter().map(|v| v.head).collect();
         prop_assert_eq!(packed::heads(&key, &page, check), Some(heads.clone()));
-        for (i, v) in values.iter().enumerate() {
-            prop_assert_eq!(packed::value(&page, i), Some((v.head, &*v.bytes)));
+        for (slot, v) in (0..).map(PackSlot).zip(&values) {
+            prop_assert_eq!(packed::value(&page, slot), Some((v.head, &*v.bytes)));
         }
-        prop_assert_eq!(packed::value(&page, values.len()), None);
+        prop_assert_eq!(packed::value(&page, PackSlot(values.len() as u16)), None);
         let front = packed::FRONT_BYTES + values.len() * packed::HEAD_BYTES;
         flip(&mut page[..front], bit);
         prop_assert_eq!(packed::heads(&key, &page, check), None);
@@ -254,8 +256,8 @@ proptest! {
     #[test]
     fn any_bytes_are_no_packed_unit_or_one(bytes in prop::collection::vec(any::<u8>(), 4096)) {
         let found = packed::read(&bytes).map_or(0, |heads| heads.len());
-        for i in 0..found {
-            prop_assert!(packed::value(&bytes, i).is_some());
+        for slot in (0..found as u16).map(PackSlot) {
+            prop_assert!(packed::value(&bytes, slot).is_some());
         }
     }
 
@@ -267,8 +269,9 @@ proptest! {
         let (checkpoint, epoch, sequence, stamp) = numbers;
         let (oldest, first, entries, pins, notes) = places;
         let (pins, notes) = (u32::from(pins), u32::from(notes));
-        let history = HistoryRoot { oldest, first, entries, pins, notes };
+        let history = HistoryRoot { oldest, first: RowId(first), entries, pins, notes };
         let sum = epoch ^ pins;
+        let directories = directories.into_iter().map(TableSlot).collect();
         let root = Root { checkpoint, epoch, sequence, stamp, history, sum, directories };
         let count = root.directories.len();
         let mut bytes = vec![0; FIXED_BYTES + 4 * count];
@@ -287,8 +290,10 @@ proptest! {
     ) {
         let mut bytes = vec![1; TABLE_PAGE_BYTES];
         let fill = |space: &mut [u8]| space[..rows.len()].copy_from_slice(&rows);
-        encode_page(&key, slot, number, checkpoint, fill, &mut bytes);
-        let decode = |bytes: &[u8], slot, number| decode_page(&key, slot, number, bytes).map(<[u8]>::to_vec);
+        encode_page(&key, TableSlot(slot), TablePage(number), checkpoint, fill, &mut bytes);
+        let decode = |bytes: &[u8], slot, number| {
+            decode_page(&key, TableSlot(slot), TablePage(number), bytes).map(<[u8]>::to_vec)
+        };
         let found = decode(&bytes, slot, number).unwrap();
         prop_assert_eq!(&found[..rows.len()], &rows[..]);
         prop_assert!(found[rows.len()..].iter().all(|&b| b == 0));
@@ -339,7 +344,7 @@ proptest! {
         prop_assert_eq!(Batch::decode(&bytes, &key, place), None);
         bytes.resize(SUPERBLOCK_BYTES, 0xA5);
         prop_assert_eq!(Root::decode(&bytes, &key, place, 1000), None);
-        prop_assert_eq!(decode_page(&key, place as u32, place as u32, &bytes), None);
+        prop_assert_eq!(decode_page(&key, TableSlot(place as u32), TablePage(place as u32), &bytes), None);
         prop_assert!(Superblock::decode(bytes.first_chunk().unwrap()).is_err());
         for record in bytes.chunks_exact(RECORD_BYTES) {
             let empty = record.iter().all(|&b| b == 0);
@@ -366,7 +371,8 @@ proptest! {
         let starts = [
             areas.superblock(0), areas.superblock(1), areas.page(PageId(0)),
             areas.page(PageId(id.blocks * id.pages_per_block)), areas.root(0), areas.root(1),
-            areas.journal(0), areas.journal(1), areas.slot(0), areas.slot(areas.slots), areas.len,
+            areas.journal(0), areas.journal(1), areas.slot(TableSlot(0)), areas.slot(TableSlot(areas.slots)),
+            areas.len,
         ];
         prop_assert!(starts.is_sorted());
         prop_assert!(starts.iter().all(|s| s % u64::from(id.alignment) == 0));

@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use flashlore_flash::{PageId, Ppn};
+use flashlore_flash::{BlockId, PageId, Ppn};
 use flashlore_medium::{MemoryMedium, SECTOR};
 use flashlore_volume::format::record::{RECORD_BYTES, Record, Slot};
-use flashlore_volume::format::{Areas, JournalEntry};
+use flashlore_volume::format::{Areas, JournalEntry, ObjectPlace};
 use flashlore_volume::load;
 
 use crate::crash::draw::Draw;
@@ -91,7 +91,7 @@ pub fn moved(image: &[u8]) -> Vec<usize> {
         return Vec::new();
     };
     let id = &loaded.superblock.identity;
-    let opened: BTreeMap<u32, u64> = load::entries(&loaded.tail)
+    let opened: BTreeMap<BlockId, u64> = load::entries(&loaded.tail)
         .filter_map(|entry| match entry {
             JournalEntry::Open {
                 block, generation, ..
@@ -101,15 +101,16 @@ pub fn moved(image: &[u8]) -> Vec<usize> {
         .collect();
     let in_block = id.pages_per_block * id.units_per_page;
     let gone: HashSet<u64> = known(&loaded)
-        .filter(|(_, unit)| opened.contains_key(&(unit / in_block)))
+        .filter(|(_, unit)| opened.contains_key(&BlockId(unit.0 / in_block)))
         .map(|(name, _)| name)
         .collect();
     let units = opened.iter().flat_map(|(&block, &generation)| {
-        (block * in_block..(block + 1) * in_block).map(move |unit| (unit, generation))
+        let first = block.0 * in_block;
+        (first..first + in_block).map(move |unit| (Ppn(unit), generation))
     });
-    let is_moved = |&(at, unit, generation): &(usize, u32, u64)| {
+    let is_moved = |&(at, unit, generation): &(usize, Ppn, u64)| {
         let record = &image[at..at + RECORD_BYTES];
-        let Slot::Record(placed) = Slot::decode(record, &id.key, Ppn(unit)) else {
+        let Slot::Record(placed) = Slot::decode(record, &id.key, unit) else {
             return false;
         };
         let Record { write_seq, lpn, .. } = placed.record;
@@ -121,8 +122,8 @@ pub fn moved(image: &[u8]) -> Vec<usize> {
     };
     units
         .map(|(unit, generation)| {
-            let page = loaded.areas.records(PageId(unit / id.units_per_page)) as usize;
-            let at = page + (unit % id.units_per_page) as usize * RECORD_BYTES;
+            let page = loaded.areas.page(loaded.areas.page_of(unit)) as usize;
+            let at = page + loaded.areas.record_in_page(unit).start;
             (at, unit, generation)
         })
         .filter(is_moved)
@@ -131,16 +132,20 @@ pub fn moved(image: &[u8]) -> Vec<usize> {
 }
 
 /// What the checkpoint knows, by write sequence number or, of a plain volume, by address, and the unit it lies on.
-fn known(loaded: &Loaded) -> Box<dyn Iterator<Item = (u64, u32)> + '_> {
+fn known(loaded: &Loaded) -> Box<dyn Iterator<Item = (u64, Ppn)> + '_> {
     let Loaded { tables, .. } = loaded;
     if !loaded.superblock.identity.has_objects() {
-        return Box::new((0..).zip(tables.map.iter().copied()));
+        return Box::new((0..).zip(tables.map.iter().map(|row| row.as_unit())));
     }
     Box::new(tables.objects.iter().map(|row| {
-        let pack = row
-            .packed
-            .and_then(|_| tables.packs.get(row.location.index()));
-        (row.write_seq, pack.map_or(row.location, |pack| pack.unit).0)
+        let unit = match row.place {
+            ObjectPlace::Unit(unit) => unit,
+            ObjectPlace::Packed(packed) => {
+                let pack = tables.packs.get(packed.pack.index());
+                pack.map_or(Ppn::NONE, |pack| pack.unit)
+            }
+        };
+        (row.write_seq, unit)
     }))
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use flashlore_content::VolumeKey;
 use flashlore_medium::{Medium, MemoryMedium};
 use flashlore_volume::format::mark::MARK_BYTES;
-use flashlore_volume::format::tables::{NO_SLOT, TABLE_PAGE_BYTES};
-use flashlore_volume::format::{Areas, Batch, JournalEntry};
+use flashlore_volume::format::tables::TABLE_PAGE_BYTES;
+use flashlore_volume::format::{Areas, Batch, BlockState, JournalEntry};
 use flashlore_volume::{
     Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, create, load,
 };
@@ -176,9 +176,7 @@ impl Killed {
 fn has_reopened_blocks(medium: &MemoryMedium) -> bool {
     let Loaded { tables, tail, .. } = Loaded::of(medium).unwrap();
     load::entries(&tail).any(|entry| match entry {
-        JournalEntry::Open { block, .. } => {
-            tables.blocks[block as usize].state != load::BlockState::Free
-        }
+        JournalEntry::Open { block, .. } => tables.blocks[block.index()].state != BlockState::Free,
         _ => false,
     })
 }
@@ -201,7 +199,7 @@ fn metadata(medium: &MemoryMedium) -> Vec<(usize, usize)> {
     });
     let journal = areas.journal(root.checkpoint);
     let slots = tables.slots.iter().chain(&root.directories);
-    let slots = slots.filter(|&&slot| slot != NO_SLOT);
+    let slots = slots.filter(|slot| slot.is_some());
     let mut parts: Vec<(u64, usize)> = slots
         .map(|&slot| (areas.slot(slot), TABLE_PAGE_BYTES))
         .collect();

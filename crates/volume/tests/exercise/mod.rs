@@ -8,7 +8,7 @@
 use std::sync::{Arc, OnceLock};
 
 use flashlore_content::{PAGE_BYTES, VolumeKey};
-use flashlore_flash::{Lpn, PageId, Ppn};
+use flashlore_flash::{Lpn, ObjectId, PageId, Ppn};
 use flashlore_medium::MemoryMedium;
 use flashlore_volume::dump::{DumpParts, dump};
 use flashlore_volume::format::journal::{ENTRY_BYTES, HEADER_BYTES};
@@ -16,7 +16,7 @@ use flashlore_volume::format::packed::{FRONT_BYTES, HEAD_BYTES};
 use flashlore_volume::format::record::RECORD_BYTES;
 use flashlore_volume::format::superblock::SUPERBLOCK_BYTES;
 use flashlore_volume::format::tables::TABLE_PAGE_BYTES;
-use flashlore_volume::format::{Areas, Identity, Policy};
+use flashlore_volume::format::{Areas, Identity, Policy, TableSlot};
 use flashlore_volume::{Encoding, HistoryIdentity, Volume, bytes_needed, check, create};
 
 /// A part of a volume that is checked as a whole.
@@ -25,7 +25,7 @@ enum Part {
     Superblock(u64),
     Root(u64),
     Journal(u64),
-    Table(u32),
+    Table(TableSlot),
     Record(u32),
     Data(u32),
 }
@@ -97,7 +97,7 @@ impl Part {
             0 | 1 => Part::Superblock(u64::from(number)),
             2 | 3 => Part::Root(u64::from(number)),
             4 | 5 => Part::Journal(u64::from(number)),
-            6..64 => Part::Table((number - 6) % areas.slots),
+            6..64 => Part::Table(TableSlot((number - 6) % areas.slots)),
             64..160 => Part::Record((number - 64) % 60),
             _ => Part::Data((number - 160) % 60),
         }
@@ -233,7 +233,7 @@ pub fn exercise(input: &[u8]) -> bool {
         let _ = volume.write(9, Lpn(lpn), &page);
     }
     let _ = volume.checkpoint();
-    volume.scrub(0, 1000);
+    volume.scrub(ObjectId(0), 1000);
     volume.take_findings();
     true
 }

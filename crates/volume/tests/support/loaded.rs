@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use flashlore_medium::{Medium, SECTOR};
 use flashlore_volume::format::mark::{MARK_BYTES, Mark};
-use flashlore_volume::format::tables::{NO_SLOT, TABLE_PAGE_BYTES, decode_page};
-use flashlore_volume::format::{Areas, Batch, Root, Superblock};
+use flashlore_volume::format::tables::{TABLE_PAGE_BYTES, decode_page};
+use flashlore_volume::format::{Areas, Batch, Root, Superblock, TablePage, TableSlot};
 use flashlore_volume::{DumpParts, VolumeError, dump, load};
 
 /// Everything of a volume but its pages.
@@ -69,17 +69,18 @@ impl Loaded {
     /// same table in `before`, of an earlier checkpoint: each of those holds by itself.
     pub fn older_tables(&self, image: &[u8], before: &[u8]) -> Vec<usize> {
         let key = &self.superblock.identity.key;
-        let pages = (0..).zip(self.tables.slots.iter().copied());
-        let directories = (self.areas.table_pages..).zip(self.root.directories.iter().copied());
-        let is_older = |&(number, slot, at): &(u32, u32, usize)| {
+        // Directories are numbered behind the pages, of which each has a slot.
+        let slots = self.tables.slots.iter().chain(&self.root.directories);
+        let is_older = |&(page, slot, at): &(TablePage, TableSlot, usize)| {
             let here = at..at + TABLE_PAGE_BYTES;
             let then = &before[here.clone()];
-            *then != image[here] && decode_page(key, slot, number, then).is_some()
+            *then != image[here] && decode_page(key, slot, page, then).is_some()
         };
-        pages
-            .chain(directories)
-            .filter(|&(_, slot)| slot != NO_SLOT)
-            .map(|(number, slot)| (number, slot, self.areas.slot(slot) as usize))
+        (0..)
+            .map(TablePage)
+            .zip(slots.copied())
+            .filter(|(_, slot)| slot.is_some())
+            .map(|(page, slot)| (page, slot, self.areas.slot(slot) as usize))
             .filter(is_older)
             .map(|(.., at)| at)
             .collect()

@@ -1,6 +1,6 @@
 //! What a damaged volume must say: why it is not opened, and which addresses cannot be read.
 
-use flashlore_flash::Lpn;
+use flashlore_flash::{Lpn, ObjectId};
 use flashlore_volume::{CheckReport, Finding, Volume, VolumeError};
 
 /// Errors that say that something does not hold.
@@ -49,7 +49,7 @@ pub fn judge_findings(
         }
         all_named("the check", bad, &report.findings)?;
     }
-    let scrubbed = volume.scrub(0, u32::MAX).unreadable;
+    let scrubbed = volume.scrub(ObjectId(0), u32::MAX).unreadable;
     all_named("the scrub", bad, &scrubbed)
 }
 

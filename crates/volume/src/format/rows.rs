@@ -1,0 +1,237 @@
+//! Rows of the tables of what is there now: map, objects, packed pages, blocks. [`super::tables`] has their bytes.
+
+use flashlore_content::Digest;
+use flashlore_flash::{ObjectId, PackId, Ppn, Stream};
+
+use super::address::PackSlot;
+use super::cursor::{Reader, Writer};
+use super::journal::stream_of;
+use super::superblock::Identity;
+
+/// A row of the map: on a plain volume a unit, otherwise an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MapRow(u32);
+
+impl MapRow {
+    /// A page that holds nothing.
+    pub const NONE: MapRow = MapRow(u32::MAX);
+
+    /// That of a page of a plain volume.
+    pub fn of_unit(ppn: Ppn) -> Self {
+        MapRow(ppn.0)
+    }
+
+    /// That of a page where there are objects.
+    pub fn of_object(object: ObjectId) -> Self {
+        MapRow(object.0)
+    }
+
+    /// The unit, on a plain volume.
+    pub fn as_unit(self) -> Ppn {
+        Ppn(self.0)
+    }
+
+    /// The object, where there are any.
+    pub fn as_object(self) -> ObjectId {
+        ObjectId(self.0)
+    }
+
+    /// Whether the page holds anything.
+    pub fn is_some(self) -> bool {
+        self != MapRow::NONE
+    }
+
+    /// Writes the row.
+    pub fn encode(self, out: &mut Writer<'_>) {
+        out.u32(self.0);
+    }
+
+    /// Reads a row.
+    pub fn decode(row: &mut Reader<'_>) -> Self {
+        MapRow(row.u32())
+    }
+}
+
+/// A row of the object table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObjectRow {
+    /// Where the object lies.
+    pub place: ObjectPlace,
+    /// Its write sequence number.
+    pub write_seq: u64,
+    /// Its digest, or as much of it as the policy keeps.
+    pub digest: Digest,
+}
+
+/// Where an object lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectPlace {
+    /// It has a unit of its own; none if it is nowhere.
+    Unit(Ppn),
+    /// It is a value of a packed page.
+    Packed(PackedRow),
+}
+
+/// What is stored of a packed object besides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackedRow {
+    /// Its packed page; none while it stands in the journal alone.
+    pub pack: PackId,
+    /// The row of what it is a delta from; all ones for none.
+    pub base: ObjectId,
+    /// Bytes of its slot, as the translation layer counts them.
+    pub length: u16,
+    pub slot: PackSlot,
+}
+
+impl ObjectRow {
+    /// No object.
+    pub const NONE: ObjectRow = ObjectRow {
+        place: ObjectPlace::Unit(Ppn::NONE),
+        write_seq: 0,
+        digest: Digest(0),
+    };
+
+    /// What is stored of it if it is packed.
+    pub fn packed(&self) -> Option<PackedRow> {
+        match self.place {
+            ObjectPlace::Packed(packed) => Some(packed),
+            ObjectPlace::Unit(_) => None,
+        }
+    }
+
+    /// What it is a delta from, if from anything.
+    pub fn base(&self) -> Option<ObjectId> {
+        let base = self.packed().map(|packed| packed.base);
+        base.filter(|base| base.is_some())
+    }
+
+    /// Writes the row.
+    pub fn encode(&self, id: &Identity, out: &mut Writer<'_>) {
+        match self.place {
+            ObjectPlace::Unit(ppn) => out.u32(ppn.0),
+            ObjectPlace::Packed(packed) => out.u32(packed.pack.0),
+        };
+        if id.trusts_digests() {
+            out.u32(0).u64(self.write_seq).u128(self.digest.0);
+        } else {
+            out.u32(self.digest.0 as u32).u64(self.write_seq);
+        }
+        if id.encoding.is_on() {
+            match self.place {
+                ObjectPlace::Unit(_) => out.u64(0),
+                ObjectPlace::Packed(PackedRow {
+                    base, length, slot, ..
+                }) => out.u32(base.0).u16(length).u16(slot.0),
+            };
+        }
+    }
+
+    /// Reads a row.
+    pub fn decode(id: &Identity, row: &mut Reader<'_>) -> Self {
+        let (location, tag, write_seq) = (row.u32(), row.u32(), row.u64());
+        let digest = match id.trusts_digests() {
+            true => Digest(row.u128()),
+            false => Digest(u128::from(tag)),
+        };
+        let packed = id.encoding.is_on().then(|| PackedRow {
+            pack: PackId(location),
+            base: ObjectId(row.u32()),
+            length: row.u16(),
+            slot: PackSlot(row.u16()),
+        });
+        let packed = packed.filter(|packed| packed.length > 0);
+        ObjectRow {
+            place: packed.map_or(ObjectPlace::Unit(Ppn(location)), ObjectPlace::Packed),
+            write_seq,
+            digest,
+        }
+    }
+}
+
+/// A row of the table of packed pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackRow {
+    /// Where it lies.
+    pub unit: Ppn,
+    /// Bytes of all its slots, as the translation layer counts them.
+    pub bytes: u16,
+    pub slots: u16,
+}
+
+impl PackRow {
+    /// No packed page.
+    pub const NONE: PackRow = PackRow {
+        unit: Ppn::NONE,
+        bytes: 0,
+        slots: 0,
+    };
+
+    /// Writes the row.
+    pub fn encode(&self, out: &mut Writer<'_>) {
+        out.u32(self.unit.0).u16(self.bytes).u16(self.slots);
+    }
+
+    /// Reads a row.
+    pub fn decode(row: &mut Reader<'_>) -> Self {
+        PackRow {
+            unit: Ppn(row.u32()),
+            bytes: row.u16(),
+            slots: row.u16(),
+        }
+    }
+}
+
+/// A row of the block table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockRow {
+    /// Whether it holds pages, and whether it takes more.
+    pub state: BlockState,
+    /// Times it was erased.
+    pub erases: u32,
+    /// The generation it was last programmed in.
+    pub generation: u64,
+    /// Flash pages taken.
+    pub taken: u32,
+}
+
+/// State of a block in a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockState {
+    /// Nothing in it is needed.
+    Free,
+    /// It takes no more pages.
+    Sealed,
+    /// It takes pages of a stream.
+    Open(Stream),
+}
+
+impl BlockRow {
+    /// Writes the row.
+    pub fn encode(&self, out: &mut Writer<'_>) {
+        let (state, stream) = match self.state {
+            BlockState::Free => (0, 0),
+            BlockState::Sealed => (1, 0),
+            BlockState::Open(stream) => (2, stream as u8),
+        };
+        out.u8(state).u8(stream).u16(0).u32(self.erases);
+        out.u64(self.generation).u32(self.taken).u32(0);
+    }
+
+    /// Reads a row.
+    pub fn decode(row: &mut Reader<'_>) -> Self {
+        let (state, stream) = (row.u8(), row.u8());
+        row.u16();
+        let state = match (state, stream_of(stream)) {
+            (1, _) => BlockState::Sealed,
+            (2, Some(stream)) => BlockState::Open(stream),
+            _ => BlockState::Free,
+        };
+        BlockRow {
+            state,
+            erases: row.u32(),
+            generation: row.u64(),
+            taken: row.u32(),
+        }
+    }
+}
