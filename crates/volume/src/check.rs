@@ -7,15 +7,13 @@ use flashlore_content::history::History;
 use flashlore_flash::{Lpn, ObjectId, Ppn};
 use flashlore_medium::{AlignedBuf, Medium};
 
-use crate::error::VolumeError;
-use crate::fetch::Proof;
-use crate::findings::{Finding, LOST};
+use crate::error::{NandError, VolumeError};
+use crate::findings::Finding;
 use crate::format::superblock::SUPERBLOCK_BYTES;
 use crate::format::{MapRow, ObjectPlace, PackSlot, Superblock, UnitKind, packed};
-use crate::lost::{Lost, NOWHERE};
-use crate::nand::NandError;
-use crate::open::{Image, Recovery, read_image};
-use crate::unit::{ELSEWHERE, Units};
+use crate::image::{Image, Recovery, read_image};
+use crate::replay::{Lost, NOWHERE};
+use crate::unit::{ELSEWHERE, LOST, Proof, Units};
 
 /// What a check found.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::error::VolumeError;
 use crate::format::areas::geometry;
 use crate::format::journal::JournalValue;
 use crate::format::packed::{self, Head};
-use crate::format::superblock::{SUPERBLOCK_BYTES, Unusable};
+use crate::format::superblock::{EPOCH_SHIFT, SUPERBLOCK_BYTES, Unusable};
 use crate::format::{
     Areas, AreasError, BlockState, Change, Identity, JournalEntry, ObjectPlace, PackedRow, Root,
     Slot, Superblock, UnitKind,
@@ -139,8 +139,8 @@ struct EventNumber(u64);
 
 impl std::fmt::Display for EventNumber {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let shift = crate::nand::EPOCH_SHIFT;
-        write!(f, "{}.{}", self.0 >> shift, self.0 & ((1 << shift) - 1))
+        let within = self.0 & ((1 << EPOCH_SHIFT) - 1);
+        write!(f, "{}.{within}", self.0 >> EPOCH_SHIFT)
     }
 }
 

@@ -2,14 +2,35 @@
 
 use flashlore_content::PAGE_BYTES;
 use flashlore_content::history::{Holders, TooOld};
-use flashlore_flash::Lpn;
+use flashlore_flash::{Lpn, Ppn};
 use flashlore_ftl::FtlError;
 use flashlore_ftl::error::OptionsError;
 use flashlore_medium::MediumError;
 
 use crate::format::AreasError;
 use crate::format::notes::MOST_PAYLOAD;
-use crate::nand::NandError;
+
+/// Why the store did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum NandError {
+    /// The medium failed.
+    #[error(transparent)]
+    Medium(#[from] MediumError),
+    /// A write or a barrier failed before.
+    #[error("the volume is read-only until it is opened again: {0}")]
+    ReadOnly(String),
+    /// The content of a unit cannot be read any more.
+    #[error("unit {ppn}: {why}")]
+    Rot {
+        /// The unit.
+        ppn: Ppn,
+        /// What does not hold.
+        why: &'static str,
+    },
+    /// The journal segment is full: events are journalled faster than checkpoints are taken.
+    #[error("the journal segment is full")]
+    JournalFull,
+}
 
 /// A volume that cannot be made or opened, or an operation it did not do.
 #[derive(Debug, thiserror::Error)]

@@ -10,43 +10,19 @@
 use std::sync::Arc;
 
 use flashlore_content::{Digest, PAGE_BYTES, PageBytes, VolumeKey};
-use flashlore_flash::{Lpn, ObjectId, Ppn};
+use flashlore_flash::{ObjectId, Ppn};
 use flashlore_ftl::content::bytes::{HeldEncoded, HeldValue};
 use flashlore_medium::Medium;
 
-use crate::encoder::{self, Ahead, Delta, LONGEST, PackedValue};
-use crate::format::{Areas, Identity, PackSlot, Record, UnitKind};
-use crate::layer::PlannedEncoding;
-use crate::nand::{NandError, StoredUnit, UnitPlace};
-use crate::unit::{ELSEWHERE, MOST_RUN, Units};
+use crate::encoder::{self, LONGEST};
+use crate::error::NandError;
+use crate::format::{Areas, Identity, PackSlot, UnitKind};
+use crate::unit::{ELSEWHERE, MOST_RUN, Proof, StoredUnit, UnitPlace, Units};
+use crate::values::{Ahead, Delta, PackedValue};
 
 /// Where the page of an address is to be read, and what proves that it was.
 #[derive(Debug)]
 pub struct ReadPlan(Option<(ValueSource, Proof)>);
-
-/// What a unit must say of itself to be the one that the map means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Proof {
-    /// The address it was written to: a plain volume knows no more.
-    Lpn(Lpn),
-    /// The number of the write.
-    WriteSeq(u64),
-    /// That it holds packed values: it has no identity of its own, its values have.
-    Packed,
-}
-
-impl Proof {
-    pub fn holds(self, record: &Record) -> bool {
-        match (self, record.kind) {
-            (Proof::Packed, kind) => kind != UnitKind::Data,
-            (_, UnitKind::Packed) => false,
-            (Proof::Lpn(lpn), _) => record.lpn == lpn,
-            // One that was lost with its record has lost its write sequence number too.
-            (Proof::WriteSeq(_), UnitKind::Lost) if record.write_seq == 0 => true,
-            (Proof::WriteSeq(write_seq), _) => record.write_seq == write_seq,
-        }
-    }
-}
 
 /// What a translation layer over bytes says of a page.
 pub(crate) type HeldPage = HeldValue<StoredUnit, Arc<PackedValue>>;
@@ -248,6 +224,14 @@ pub struct Prepared {
     pub(crate) bytes: Arc<PageBytes>,
     pub(crate) digest: Digest,
     pub(crate) ahead: Option<Arc<Ahead>>,
+}
+
+/// How a write would be encoded: the object it would be a delta from, its write sequence number and where it is to
+/// be read; and whether it would be compressed by itself.
+#[derive(Default)]
+pub(crate) struct PlannedEncoding {
+    pub base: Option<(ObjectId, u64, HeldPage)>,
+    pub alone: bool,
 }
 
 /// How a page would be encoded.

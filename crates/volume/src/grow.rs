@@ -22,8 +22,9 @@ use crate::format::tables::{
 use crate::format::{
     Areas, HistoryRoot, Identity, PageInTable, Root, RowId, Superblock, Table, TablePage, TableSlot,
 };
+use crate::image::Recovery;
 use crate::load;
-use crate::open::{Recovery, write_superblock};
+use crate::superblocks::write_superblock;
 use crate::volume::Volume;
 
 /// A growth that was found possible.

@@ -12,13 +12,12 @@ use flashlore_flash::{Lpn, ObjectId};
 use flashlore_ftl::FtlError;
 use flashlore_ftl::policies::history::instant_before;
 
-use crate::error::VolumeError;
+use crate::error::{NandError, VolumeError};
 use crate::fetch::ReadPlan;
 use crate::format::notes::{ClockNote, MOST_PAYLOAD, NoteKind, Payload, name_payload};
 use crate::format::tables::MOST_PINS;
 use crate::format::{Change, Note};
 use crate::layer::Versioned;
-use crate::nand::NandError;
 use crate::notes::Notes;
 use crate::volume::Volume;
 

@@ -19,11 +19,14 @@ use flashlore_ftl::policies::delta::similar::SimilarOptions;
 use flashlore_ftl::policies::encoding::EncodingCounters;
 use flashlore_ftl::{ContentDevice, FtlError, Outcome, PlainFtl};
 
-use crate::encoder::{Ahead, PackedValue};
-use crate::fetch::{HeldPage, Proof};
+use crate::error::NandError;
+use crate::fetch::{HeldPage, PlannedEncoding};
+use crate::format::rows::UNSHAREABLE;
 use crate::format::{MapRow, ObjectPlace, ObjectRow, PackRow, PackSlot, PackedRow, Slot, UnitKind};
-use crate::nand::{Nand, NandError, StoredUnit};
-use crate::volume::{StoredAs, Survey};
+use crate::nand::Nand;
+use crate::survey::{StoredAs, Survey};
+use crate::unit::{LOST, Proof, StoredUnit};
+use crate::values::{Ahead, PackedValue};
 
 pub(crate) type LayerError = FtlError<NandError>;
 
@@ -40,9 +43,6 @@ pub(crate) enum Written {
         write_seq: u64,
     },
 }
-
-/// The digest of an object that cannot be read and would be trusted: no page is taken for equal.
-pub(crate) const UNSHAREABLE: Digest = Digest(0);
 
 /// A translation layer over a medium. What only policies answer has the answer of a layer without any.
 pub(crate) trait Layer: Send {
@@ -118,14 +118,6 @@ pub(crate) trait Layer: Send {
     }
     /// Recounts every invariant.
     fn check(&self) -> Result<(), String>;
-}
-
-/// How a write would be encoded: the object it would be a delta from, its write sequence number and where it is to
-/// be read; and whether it would be compressed by itself.
-#[derive(Default)]
-pub(crate) struct PlannedEncoding {
-    pub base: Option<(ObjectId, u64, HeldPage)>,
-    pub alone: bool,
 }
 
 /// A translation layer that keeps old versions.
@@ -399,7 +391,7 @@ impl<T: OnMedium> WithObjects<T> {
         let ppn = self.location(lpn);
         FtlError::Device(NandError::Rot {
             ppn: ppn.unwrap_or(Ppn::NONE),
-            why: "its content was lost before it was copied here",
+            why: LOST,
         })
     }
 }
@@ -747,7 +739,7 @@ impl<T: OnMedium> Versioned for WithObjects<T> {
             let unit = self.unit_of_owner(object);
             return Err(FtlError::Device(NandError::Rot {
                 ppn: unit.unwrap_or(Ppn::NONE),
-                why: "its content was lost before it was copied here",
+                why: LOST,
             }));
         }
         Ok(unit)

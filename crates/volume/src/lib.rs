@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`mod@format`] | the bytes: superblock, root, tables, journal, records |
 //! | [`nand`] | flash pages on a medium, and the journal beside them |
+//! | [`unit`] | a unit with its record, read and verified |
 //! | [`volume`] | write, read, trim, flush, checkpoint |
 //! | [`history`] | instants: reading them, returning to them, snapshots, marks |
 //! | [`purge`] | forgetting old versions |
@@ -12,17 +13,25 @@
 //! | [`disk`] | the same as a block device of bytes, for many threads |
 //! | [`memory`] | the memory an open volume needs |
 //! | [`options`] | sizes and policy of a new volume |
+//! | [`survey`] | what is stored, and what for |
+//! | [`image`] | what an opening finds, with nothing written |
 //! | [`open`] | making and opening a volume |
 //! | [`grow`] | a volume becomes larger |
 //! | [`policies`] | the settings of the translation layer under it |
 //! | [`load`] | what the last checkpoint holds |
 //! | [`mod@check`] | checking a volume that is not open |
-//! | [`findings`] | unreadable pages with their addresses; scrubbing |
+//! | [`findings`] | unreadable pages with their addresses |
+//! | [`scrub`] | looking for them |
 //! | [`mod@dump`] | what lies on a medium, in words |
 //! | [`error`] | what can go wrong |
 //!
-//! Inside: `journal` and `tables` write, `scan`, `best`, `replay`, `place` and `restore` recover, `layer` hides which
-//! policy is on.
+//! Inside: `journal`, `tables` and `superblocks` write, `scan`, `best`, `replay`, `place` and `restore` recover, `layer`
+//! hides which policy is on, `encoder` and `values` are about encoded values, `dirty` and `young` about what has changed
+//! since the checkpoint.
+//!
+//! Modules use each other in one direction. Below stand `format` and what is about a unit; above them `nand` and `layer`
+//! on one side and on the other what a recovery finds, from `load` to `image`. `restore` makes the one of the other,
+//! `volume` and what is done with it is on top.
 
 // Used within this workspace alone: a comment stands where a name does not say it all.
 #![allow(missing_docs)]
@@ -36,12 +45,16 @@ pub mod findings;
 pub mod format;
 pub mod grow;
 pub mod history;
+pub mod image;
 pub mod load;
 pub mod memory;
 pub mod nand;
 pub mod open;
 pub mod options;
 pub mod purge;
+pub mod scrub;
+pub mod survey;
+pub mod unit;
 pub mod volume;
 
 mod best;
@@ -49,15 +62,16 @@ mod dirty;
 mod encoder;
 mod journal;
 mod layer;
-mod lost;
 pub mod notes;
 mod place;
 pub mod policies;
 mod replay;
 mod restore;
 mod scan;
+mod superblocks;
 mod tables;
-mod unit;
+mod values;
+mod young;
 
 pub use flashlore_content::dedup::DedupCounters;
 pub use flashlore_flash::{Lpn, ObjectId, Ppn};
@@ -66,16 +80,18 @@ pub use flashlore_ftl::policies::encoding::EncodingCounters;
 
 pub use check::{CheckReport, check};
 pub use dump::{DumpParts, dump};
-pub use error::VolumeError;
+pub use error::{NandError, VolumeError};
 pub use fetch::{Codec, EncodingPlan, Prepared, Preparer, ReadPlan, Reader};
 pub use findings::{Finding, ScrubProgress};
 pub use format::{ClockNote, PurgeNote};
 pub use format::{Encoding, HistoryIdentity, Identity, Policy};
 pub use grow::Growth;
 pub use history::{Differences, HistoryStatus};
+pub use image::{Recovery, probe};
 pub use memory::{least_memory, memory_needed};
 pub use notes::{Mark, Notes};
-pub use open::{Recovery, bytes_needed, create, probe};
+pub use open::{bytes_needed, create};
 pub use options::CreateOptions;
 pub use purge::Purged;
-pub use volume::{Chores, OpenCheckpoint, OpenFlush, Status, StoredAs, Survey, Volume};
+pub use survey::{StoredAs, Survey};
+pub use volume::{Chores, OpenCheckpoint, OpenFlush, Status, Volume};

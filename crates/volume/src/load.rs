@@ -11,14 +11,13 @@ use crate::error::VolumeError;
 use crate::format::cursor::Reader;
 use crate::format::journal::{ENTRY_BYTES, HEADER_BYTES};
 use crate::format::mark::{MARK_BYTES, Mark};
-use crate::format::superblock::{SUPERBLOCK_BYTES, Unusable, VERSION};
+use crate::format::superblock::{EPOCH_SHIFT, SUPERBLOCK_BYTES, Unusable, VERSION};
 use crate::format::tables::{SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, check_of, decode_page, sum};
 use crate::format::{
     Areas, Batch, BlockRow, HistoryRoot, Identity, JournalEntry, MapRow, Note, ObjectRow, PackRow,
     PageInTable, Root, RowId, Superblock, Table, TablePage, TableSlot,
 };
 use crate::journal::{MOST_ENTRIES, Position};
-use crate::nand::EPOCH_SHIFT;
 
 /// Numbers beyond this are not reached by counting.
 const MOST_NUMBER: u64 = 1 << 63;

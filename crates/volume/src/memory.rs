@@ -11,9 +11,10 @@ use flashlore_ftl::mapping::packs::{RestoredPack, Slot};
 
 use crate::format::journal::ENTRY_BYTES;
 use crate::format::{BlockRow, Identity, JournalEntry, ObjectRow, PackRow, Policy, Table};
-use crate::nand::{BlockLife, Young};
+use crate::nand::BlockLife;
 use crate::open::CHECKPOINT_AFTER;
 use crate::scan::FoundUnit;
+use crate::young::Young;
 
 /// The program, its threads and their buffers.
 const PROGRAM: u64 = 16 << 20;

@@ -10,26 +10,10 @@ use std::collections::BTreeMap;
 
 use flashlore_flash::Lpn;
 
-use crate::format::notes::{ClockNote, Note, NoteKind, PurgeNote, name_of};
+use crate::format::notes::{
+    ClockNote, MOST_CLOCKS, MOST_PURGES, Note, NoteKind, PurgeNote, most_marks, name_of,
+};
 use crate::format::{Change, Identity, Table};
-
-/// The most marks, however large the volume is; the oldest go first.
-const MOST_MARKS: u32 = 10_000;
-/// The fewest marks a volume remembers.
-const LEAST_MARKS: u32 = 64;
-/// The most purges that are remembered.
-const MOST_PURGES: u32 = 128;
-/// The most readings of the clocks that are remembered.
-const MOST_CLOCKS: u32 = 64;
-
-/// Rows of the table, beside those for the names of snapshots.
-pub(crate) fn rows_beside_snapshots(entries: u32) -> u32 {
-    most_marks(entries) + MOST_PURGES + MOST_CLOCKS
-}
-
-fn most_marks(entries: u32) -> u32 {
-    entries.clamp(LEAST_MARKS, MOST_MARKS)
-}
 
 /// A mark: an instant with a name, which nothing keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]

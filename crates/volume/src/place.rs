@@ -15,8 +15,8 @@ use flashlore_ftl::mapping::packs::{HEADER_BYTES, MOST_BYTES, RestoredPack, SLOT
 
 use crate::best::Best;
 use crate::error::VolumeError;
+use crate::format::rows::UNSHAREABLE;
 use crate::format::{ObjectPlace, ObjectRow, PackedRow};
-use crate::layer::UNSHAREABLE;
 use crate::load::Tables;
 use crate::scan::{FoundSlot, FoundUnit, Quality, ValueIndex};
 

@@ -18,17 +18,18 @@ use flashlore_ftl::{ContentDevice, PlainFtl};
 use flashlore_medium::Medium;
 
 use crate::dirty::DirtyPages;
-use crate::encoder::{Bytes, PackedValue, SharedWaiting};
+use crate::encoder::Bytes;
 use crate::error::VolumeError;
 use crate::format::journal::JournalValue;
 use crate::format::{BlockRow, BlockState, Identity, MapRow, ObjectPlace, ObjectRow, Table};
+use crate::image::Image;
 use crate::layer::{Kept, Layer, OnMedium, Plain, WithObjects};
 use crate::nand::{BlockLife, Found, Nand};
-use crate::open::Image;
 use crate::place::Placed;
 use crate::policies::{dedup_options, encoding_options, ftl_options, versions_options};
 use crate::replay::Replayed;
 use crate::scan::ActiveBlock;
+use crate::values::{PackedValue, SharedWaiting};
 
 /// The translation layer over what was found.
 pub(crate) fn layer(

@@ -14,6 +14,7 @@ use flashlore_ftl::blocks::BlockPhase;
 use flashlore_medium::AlignedBuf;
 
 use crate::dirty::{DirtyPages, WrittenPages};
+use crate::error::NandError;
 use crate::format::cursor::Writer;
 use crate::format::tables::{
     PAYLOAD, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, check_of, encode_page, sum,
@@ -23,7 +24,7 @@ use crate::format::{
     TableSlot,
 };
 use crate::layer::Layer;
-use crate::nand::{Nand, NandError};
+use crate::nand::Nand;
 use crate::notes::Notes;
 
 /// Where the tables lie, and what of them has changed.

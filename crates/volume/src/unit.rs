@@ -1,15 +1,85 @@
-//! Reading one unit and its record from a medium, and judging whether they hold.
+//! A unit with its record: reading both from a medium, and judging whether they hold.
+//!
+//! However a unit is read, it is verified by the same three questions: is its record of its block's generation
+//! ([`own_record`]), does it say what the map means ([`Proof`]), and do the data agree with it ([`Units::verify`]).
 
 use std::sync::Arc;
 
-use flashlore_content::PAGE_BYTES;
-use flashlore_flash::{PageId, Ppn};
+use flashlore_content::{PAGE_BYTES, PageBytes};
+use flashlore_flash::{Lpn, PageId, Ppn};
 use flashlore_medium::Medium;
 
-use crate::fetch::Proof;
+use crate::error::NandError;
 use crate::format::record::RECORD_BYTES;
-use crate::format::{Areas, Identity, Slot, UnitKind};
-use crate::nand::{NandError, StoredUnit};
+use crate::format::{Areas, Identity, Record, Slot, UnitKind};
+use crate::values::{Ahead, PackedValue};
+
+/// A unit with its record.
+#[derive(Debug, Clone)]
+pub struct StoredUnit {
+    /// What is known of it.
+    pub record: Record,
+    /// Its content.
+    pub bytes: Arc<PageBytes>,
+    /// The encoded values of a packed unit that is not programmed yet, in place of its content.
+    pub(crate) values: Option<Arc<[Arc<PackedValue>]>>,
+    /// What the content is in fewer bytes, if that was found before it is written.
+    pub(crate) ahead: Option<Arc<Ahead>>,
+}
+
+impl StoredUnit {
+    pub(crate) fn new(record: Record, bytes: Arc<PageBytes>) -> Self {
+        StoredUnit {
+            record,
+            bytes,
+            values: None,
+            ahead: None,
+        }
+    }
+
+    /// In place of one that cannot be read any more.
+    pub(crate) fn lost(write_seq: u64, lpn: Lpn) -> Self {
+        let record = Record {
+            kind: UnitKind::Lost,
+            lpn,
+            write_seq,
+            stamp: 0,
+            digest: Default::default(),
+        };
+        StoredUnit::new(record, Arc::new([0; PAGE_BYTES]))
+    }
+}
+
+/// A unit in one generation of its block: never the same again once the block is erased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct UnitPlace {
+    pub generation: u64,
+    pub ppn: Ppn,
+}
+
+/// What a unit must say of itself to be the one that the map means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// The address it was written to: a plain volume knows no more.
+    Lpn(Lpn),
+    /// The number of the write.
+    WriteSeq(u64),
+    /// That it holds packed values: it has no identity of its own, its values have.
+    Packed,
+}
+
+impl Proof {
+    pub fn holds(self, record: &Record) -> bool {
+        match (self, record.kind) {
+            (Proof::Packed, kind) => kind != UnitKind::Data,
+            (_, UnitKind::Packed) => false,
+            (Proof::Lpn(lpn), _) => record.lpn == lpn,
+            // One that was lost with its record has lost its write sequence number too.
+            (Proof::WriteSeq(_), UnitKind::Lost) if record.write_seq == 0 => true,
+            (Proof::WriteSeq(write_seq), _) => record.write_seq == write_seq,
+        }
+    }
+}
 
 /// Units that are read at once.
 pub(crate) const MOST_RUN: usize = 16;
@@ -17,9 +87,10 @@ pub(crate) const MOST_RUN: usize = 16;
 const MOST_RECORD_BYTES: usize = 8192;
 
 /// Why a unit cannot be read.
-pub(crate) const NO_RECORD: &str = "its record is missing";
-pub(crate) const BROKEN_RECORD: &str = "the checksum of its record does not hold";
-pub(crate) const BROKEN_DATA: &str = "the checksum of its data does not hold";
+const NO_RECORD: &str = "its record is missing";
+const BROKEN_RECORD: &str = "the checksum of its record does not hold";
+const BROKEN_DATA: &str = "the checksum of its data does not hold";
+pub(crate) const LOST: &str = "its content was lost before it was copied here";
 pub(crate) const ELSEWHERE: &str = "it holds another write than the map means";
 
 /// The units of a volume.
@@ -33,22 +104,28 @@ impl Units<'_> {
     /// Reads a unit of a block's generation and compares it with its record.
     pub fn read(&self, ppn: Ppn, generation: u64) -> Result<StoredUnit, NandError> {
         let rot = |why| NandError::Rot { ppn, why };
-        let record = match self.record(ppn, generation)? {
-            Slot::Record(placed) => placed.record,
-            Slot::Empty => return Err(rot(NO_RECORD)),
-            Slot::Broken => return Err(rot(BROKEN_RECORD)),
-        };
+        let record = own_record(self.record(ppn, generation)?, generation).map_err(rot)?;
         if record.kind == UnitKind::Lost {
-            return Err(rot("its content was lost before it was copied here"));
+            return Err(rot(LOST));
         }
         let mut bytes = Arc::new([0; PAGE_BYTES]);
         if let Some(space) = Arc::get_mut(&mut bytes) {
             self.medium.read(self.areas.unit(ppn), space)?;
         }
-        if self.id.key.digest(&bytes) != record.digest {
-            return Err(rot(BROKEN_DATA));
-        }
+        self.verify(&record, &*bytes).map_err(rot)?;
         Ok(StoredUnit::new(record, bytes))
+    }
+
+    /// Whether the data of a unit are what its record says; otherwise what does not hold.
+    pub fn verify(&self, record: &Record, data: &[u8]) -> Result<(), &'static str> {
+        if record.kind == UnitKind::Lost {
+            return Err(LOST);
+        }
+        let digest = data.first_chunk().map(|data| self.id.key.digest(data));
+        match digest == Some(record.digest) {
+            true => Ok(()),
+            false => Err(BROKEN_DATA),
+        }
     }
 
     /// Reads at most [`MOST_RUN`] units that lie side by side in a flash page, and compares each with its record, and
@@ -74,12 +151,9 @@ impl Units<'_> {
         let units = bytes.as_chunks::<PAGE_BYTES>().0.iter();
         let ppns = (first.0..).map(Ppn);
         for (((ppn, unit), record), proof) in ppns.zip(units).zip(records).zip(proofs) {
-            let holds = matches!(Slot::decode(record, &self.id.key, ppn), Slot::Record(placed)
-                if placed.generation == generation
-                    && placed.record.kind != UnitKind::Lost
-                    && proof.holds(&placed.record)
-                    && placed.record.digest == self.id.key.digest(unit));
-            if !holds {
+            let record = own_record(Slot::decode(record, &self.id.key, ppn), generation);
+            let holds = |record| proof.holds(record) && self.verify(record, unit).is_ok();
+            if !record.as_ref().is_ok_and(holds) {
                 let why = "it is not what its record says, or was moved";
                 return Err(NandError::Rot { ppn, why });
             }
@@ -118,6 +192,15 @@ impl Units<'_> {
             Slot::Record(placed) if placed.generation != generation => Slot::Empty,
             other => other,
         })
+    }
+}
+
+/// The record of a unit, if it is one of a generation of its block; otherwise what does not hold.
+pub(crate) fn own_record(found: Slot, generation: u64) -> Result<Record, &'static str> {
+    match found {
+        Slot::Record(placed) if placed.generation == generation => Ok(placed.record),
+        Slot::Record(_) | Slot::Empty => Err(NO_RECORD),
+        Slot::Broken => Err(BROKEN_RECORD),
     }
 }
 

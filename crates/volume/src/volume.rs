@@ -20,15 +20,17 @@ use flashlore_ftl::policies::encoding::EncodingCounters;
 use flashlore_ftl::{Counters, FtlError};
 use flashlore_medium::{Medium, MediumError};
 
-use crate::error::VolumeError;
+use crate::error::{NandError, VolumeError};
 use crate::fetch::{EncodingPlan, Prepared, Preparer, ReadPlan, Reader};
 use crate::findings::Finding;
 use crate::format::{Change, ClockNote, Identity, Record, Superblock, UnitKind};
 use crate::layer::{Layer, Written};
-use crate::nand::{self, Nand, NandError, StoredUnit, UnitPlace};
+use crate::nand::{self, Nand};
 use crate::notes::Notes;
-use crate::open::write_superblock;
+use crate::superblocks::write_superblock;
+use crate::survey::{StoredAs, Survey};
 use crate::tables::TableStore;
+use crate::unit::{StoredUnit, UnitPlace};
 
 /// With so few blocks that can be written before a flush, it is waited for.
 const WAITING_BLOCKS: usize = 2;
@@ -52,32 +54,6 @@ pub struct Status {
     pub checkpoint: u64,
     /// Events that are not durable yet.
     pub waiting: u64,
-}
-
-/// How a page is stored.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StoredAs {
-    /// Other pages refer to it too.
-    pub shared: bool,
-    /// As the delta from another page.
-    pub is_delta: bool,
-    /// Compressed by itself.
-    pub is_compressed: bool,
-}
-
-/// What is stored, and what for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Survey {
-    /// Pages that hold something.
-    pub pages: u64,
-    /// Distinct values that pages hold.
-    pub values: u64,
-    /// Values that old versions alone need.
-    pub kept: u64,
-    /// Values stored as deltas, and their bytes.
-    pub deltas: (u64, u64),
-    /// Values stored compressed by themselves, and their bytes.
-    pub compressed: (u64, u64),
 }
 
 /// A flush of which the first half is done.

@@ -11,8 +11,8 @@ use flashlore_medium::{
     CrashMedium, Failure, Faults, FaultyMedium, Medium, MemoryMedium, Operation, Style, When,
     WriteFault,
 };
+use flashlore_volume::NandError;
 use flashlore_volume::format::Areas;
-use flashlore_volume::nand::NandError;
 use flashlore_volume::{
     Encoding, Finding, Identity, Policy, Volume, VolumeError, bytes_needed, create,
 };

@@ -22,10 +22,10 @@ use super::device::{
     About, BlockDevice, CHANGED, COMPRESSED, DELTA, DiskError, HOLE, SHARED, UNIQUE,
 };
 use super::lock::{HeldStore, Locked};
-use super::maintenance::Wake;
 use super::range::{
     Pages, Part, batches, check_range, in_batches, read_by_pages, tell, write_by_pages,
 };
+use super::wake::Wake;
 use crate::error::VolumeError;
 use crate::fetch::{Codec, EncodingPlan, Prepared, Preparer, ReadPlan, Reader};
 use crate::volume::Volume;

@@ -8,92 +8,17 @@
 //! Invariant: one thread a volume; it ends with its [`Maintainer`], or once the volume is closed or broken.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
-
-use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::device::{BlockDevice, DiskError};
 use super::live::Disk;
-use crate::volume::Chores;
 
-/// Nobody has written for so long: collection goes on by itself.
-const IDLE: Duration = Duration::from_millis(20);
 /// Pages of tables that are written under one hold of the lock.
 const CLEANED_AT_ONCE: u32 = 16;
 /// With so few pages left to write a checkpoint may begin.
 const FEW_DIRTY: u32 = 32;
 /// Blocks whose space is given back under one hold of the lock.
 const DISCARDED_AT_ONCE: usize = 4;
-
-#[derive(Debug, Default)]
-struct WakeState {
-    chores: Chores,
-    stopped: bool,
-}
-
-/// Tells the thread that there is something to do.
-#[derive(Debug, Default)]
-pub(super) struct Wake {
-    state: Mutex<WakeState>,
-    changed: Condvar,
-    /// Changes so far.
-    changes: AtomicU64,
-    /// Whether a thread listens.
-    heard: AtomicBool,
-}
-
-impl Wake {
-    fn lock(&self) -> MutexGuard<'_, WakeState> {
-        self.state.lock()
-    }
-
-    /// The volume was changed, and has this to do now.
-    pub fn after_change(&self, chores: Chores) {
-        self.changes.fetch_add(1, Ordering::Relaxed);
-        if chores.any() {
-            let mut state = self.lock();
-            if state.chores != chores {
-                state.chores = chores;
-                self.changed.notify_all();
-            }
-        }
-    }
-
-    /// Whether somebody does what is to be done.
-    pub fn is_heard(&self) -> bool {
-        self.heard.load(Ordering::Relaxed)
-    }
-
-    fn stop(&self) {
-        self.heard.store(false, Ordering::Relaxed);
-        let mut state = self.lock();
-        state.stopped = true;
-        self.changed.notify_all();
-    }
-
-    /// Waits until something is to be done: at once, or, if it is collection alone, after a while. `None` once
-    /// stopped.
-    fn wait(&self) -> Option<Chores> {
-        let mut state = self.lock();
-        while !state.stopped && !state.chores.any() {
-            self.changed.wait(&mut state);
-        }
-        if is_collection_alone(state.chores) && !state.stopped {
-            self.changed.wait_for(&mut state, IDLE);
-        }
-        (!state.stopped).then(|| std::mem::take(&mut state.chores))
-    }
-}
-
-fn is_collection_alone(chores: Chores) -> bool {
-    chores
-        == Chores {
-            collection: true,
-            ..Chores::default()
-        }
-}
 
 /// Does what a volume has to do, until it is dropped.
 pub struct Maintainer {
@@ -108,13 +33,13 @@ impl Maintainer {
     /// There can be no more threads.
     pub fn start(disk: &Arc<Disk>) -> std::io::Result<Maintainer> {
         let (worked, stopped) = (Arc::clone(disk), Arc::clone(disk));
-        disk.wake.heard.store(true, Ordering::Relaxed);
+        disk.wake.set_heard(true);
         let thread = std::thread::Builder::new()
             .name("maintenance".to_owned())
             // Whoever uses a volume that failed is told so.
             .spawn(move || {
                 while let Ok(true) = worked.maintain() {}
-                worked.wake.heard.store(false, Ordering::Relaxed);
+                worked.wake.set_heard(false);
             })?;
         Ok(Maintainer {
             stop: Box::new(move || stopped.wake.stop()),
@@ -136,7 +61,7 @@ impl Drop for Maintainer {
 impl Disk {
     /// Waits for something to do, and does it; false once stopped.
     fn maintain(&self) -> Result<bool, DiskError> {
-        let before = self.wake.changes.load(Ordering::Relaxed);
+        let before = self.wake.changes();
         let Some(due) = self.wake.wait() else {
             return Ok(false);
         };
@@ -153,16 +78,12 @@ impl Disk {
             self.collect_while_idle(before)?;
         }
         let left = self.with(|volume| volume.chores())?;
-        let mut state = self.wake.lock();
-        state.chores.collection |= left.collection;
-        Ok(!state.stopped)
+        Ok(self.wake.goes_on(left))
     }
 
     /// Goes on with collections as long as nobody changes the volume. There were so many changes before.
     fn collect_while_idle(&self, before: u64) -> Result<(), DiskError> {
-        while self.wake.changes.load(Ordering::Relaxed) == before
-            && self.with(|volume| volume.collect_step())??
-        {}
+        while self.wake.changes() == before && self.with(|volume| volume.collect_step())?? {}
         Ok(())
     }
 

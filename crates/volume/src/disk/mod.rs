@@ -10,7 +10,7 @@
 //! | [`range`] | ranges of bytes as pages |
 //! | [`lock`] | a store for one thread at a time |
 //!
-//! Inside: `commit` lets flushes that come together share one.
+//! Inside: `commit` lets flushes that come together share one, `wake` tells of what there is to do.
 
 pub mod device;
 pub mod filters;
@@ -21,6 +21,7 @@ pub mod maintenance;
 pub mod range;
 
 mod commit;
+mod wake;
 
 pub use device::{About, BlockDevice, DiskError, ErrorKind};
 pub use instant::InstantDevice;

@@ -22,6 +22,25 @@ pub const MOST_PAYLOAD: usize = 64;
 /// Bytes of a payload in one record of the journal.
 pub const PART_BYTES: usize = 16;
 
+/// The most marks, however large the volume is; the oldest go first.
+const MOST_MARKS: u32 = 10_000;
+/// The fewest marks a volume remembers.
+const LEAST_MARKS: u32 = 64;
+/// The most purges that are remembered.
+pub const MOST_PURGES: u32 = 128;
+/// The most readings of the clocks that are remembered.
+pub const MOST_CLOCKS: u32 = 64;
+
+/// Rows of the table, beside those for the names of snapshots.
+pub fn rows_beside_snapshots(entries: u32) -> u32 {
+    most_marks(entries) + MOST_PURGES + MOST_CLOCKS
+}
+
+/// The most marks that a volume with so many entries of history remembers.
+pub fn most_marks(entries: u32) -> u32 {
+    entries.clamp(LEAST_MARKS, MOST_MARKS)
+}
+
 /// Bytes that belong to a note.
 pub type Payload = [u8; MOST_PAYLOAD];
 

@@ -52,6 +52,9 @@ impl MapRow {
     }
 }
 
+/// The digest of an object that cannot be read and would be trusted: no page is taken for equal.
+pub const UNSHAREABLE: Digest = Digest(0);
+
 /// A row of the object table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectRow {

@@ -168,6 +168,14 @@ pub struct EpochStart {
     pub after: u64,
 }
 
+/// Numbers of an epoch: its events and block generations begin at `epoch << EPOCH_SHIFT`, so none is used twice.
+pub const EPOCH_SHIFT: u32 = 40;
+
+/// The number of an epoch's first event.
+pub fn first_event(epoch: u32) -> u64 {
+    (u64::from(epoch) << EPOCH_SHIFT) + 1
+}
+
 /// A copy of the superblock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Superblock {

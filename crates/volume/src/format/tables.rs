@@ -31,10 +31,9 @@ use flashlore_flash::Owner;
 
 use super::address::{PageInTable, RowId, TablePage, TableSlot};
 use super::cursor::{Reader, Writer};
-use super::notes::NOTE_BYTES;
+use super::notes::{NOTE_BYTES, rows_beside_snapshots};
 use super::root::HistoryRoot;
 use super::superblock::Identity;
-use crate::notes::rows_beside_snapshots;
 
 pub const TABLE_PAGE_BYTES: usize = 4096;
 /// Bytes of rows in it.

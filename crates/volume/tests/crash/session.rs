@@ -11,7 +11,7 @@ use flashlore_ftl::policies::delta::similar::SimilarOptions;
 use flashlore_medium::{
     Cause, CrashMedium, Faults, FaultyMedium, Medium, Operation, ReadFault, When,
 };
-use flashlore_volume::nand::NandError;
+use flashlore_volume::NandError;
 use flashlore_volume::{
     OpenCheckpoint, OpenFlush, Purged, Recovery, Status, Volume, VolumeError, check,
 };

@@ -12,44 +12,21 @@ use std::collections::BTreeMap;
 use flashlore_content::history::History;
 use flashlore_flash::{BlockId, Geometry, ObjectId, Ppn};
 
+use super::replayed::{Lost, Replayed};
 use crate::error::VolumeError;
 use crate::format::{BlockState, MapRow, ObjectPlace, Record, Slot, UnitKind};
 use crate::load::{Tables, objects_of};
-use crate::replay::Replayed;
 use crate::scan::ActiveBlock;
 use crate::unit::Units;
 
 /// Why what is lost cannot be read.
 pub(crate) const NOWHERE: &str = "its content was moved, and the copy is damaged";
 
-/// Something that is nowhere any more.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Lost {
-    /// The object, of a plain volume the address.
-    pub owner: ObjectId,
-    /// Number of the write; 0 for one of a plain volume that the checkpoint knows.
-    pub write_seq: u64,
-    /// The unit that stands for it.
-    pub unit: Ppn,
-}
-
-impl Lost {
-    /// No unit stands for it yet.
-    pub fn new(owner: ObjectId, write_seq: u64) -> Self {
-        let unit = Ppn::NONE;
-        Lost {
-            owner,
-            write_seq,
-            unit,
-        }
-    }
-}
-
 /// Finds a unit for everything that is lost.
 ///
 /// # Errors
 /// There are not enough units, or the medium fails.
-pub(crate) fn stand_in(
+pub(super) fn stand_in(
     units: &Units<'_>,
     geometry: &Geometry,
     tables: &Tables,

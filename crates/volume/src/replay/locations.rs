@@ -1,0 +1,109 @@
+//! Whether everything that is referred to can lie where it is said to.
+//!
+//! Invariants: each row lies on a unit of its own, in a page that was taken; in a page taken since the checkpoint lies
+//! only what came to lie there since.
+
+use std::collections::{BTreeMap, HashSet};
+
+use flashlore_content::history::History;
+use flashlore_flash::{BlockId, Geometry, Lpn, Ppn};
+
+use super::replayed::Replayed;
+use crate::error::VolumeError;
+use crate::format::{BlockState, Identity, ObjectPlace, RowId};
+use crate::load::{Tables, objects_of};
+use crate::place::Placed;
+use crate::scan::ActiveBlock;
+
+/// Everything referenced lies in a page that was taken, on a unit of its own, and nothing lies where a
+/// block was opened anew.
+pub(super) fn check_locations(
+    id: &Identity,
+    geometry: &Geometry,
+    tables: &Tables,
+    active: &BTreeMap<BlockId, ActiveBlock>,
+    replayed: &Replayed,
+) -> Result<(), VolumeError> {
+    let changed: HashSet<RowId> = match id.has_objects() {
+        true => rows_of(&replayed.placed.changed),
+        false => rows_of(&replayed.changed_pages),
+    };
+    let mut owned = vec![0u64; (geometry.units() as usize).div_ceil(64)];
+    let mut check = location_check(geometry, tables, active, &changed, &mut owned);
+    if !id.has_objects() {
+        for (lpn, &row) in (0..).map(Lpn).zip(&replayed.map) {
+            if row.is_some() {
+                check(lpn.into(), row.as_unit())?;
+            }
+        }
+        return Ok(());
+    }
+    let Placed { objects, packs, .. } = &replayed.placed;
+    let mut seen = vec![false; objects.len()];
+    let kept = replayed.history.iter().flat_map(History::objects);
+    for handle in objects_of(&replayed.map)
+        .chain(kept)
+        .filter(|handle| handle.is_some())
+    {
+        let base = objects[handle.index()].base();
+        for handle in [Some(handle), base].into_iter().flatten() {
+            let before = std::mem::replace(&mut seen[handle.index()], true);
+            if let ObjectPlace::Unit(unit) = objects[handle.index()].place
+                && !before
+            {
+                check(handle.into(), unit)?;
+            }
+        }
+    }
+    drop(check);
+    let changed = rows_of(&replayed.placed.changed_packs);
+    let mut check = location_check(geometry, tables, active, &changed, &mut owned);
+    for (number, pack) in (0..).map(RowId).zip(packs) {
+        if let Some(pack) = pack {
+            check(number, pack.location)?;
+        }
+    }
+    Ok(())
+}
+
+fn rows_of<R: Copy + Into<RowId>>(changed: &[R]) -> HashSet<RowId> {
+    changed.iter().map(|&row| row.into()).collect()
+}
+
+/// A check of rows and where they lie; those `changed` lie there since the checkpoint.
+fn location_check<'a>(
+    geometry: &'a Geometry,
+    tables: &'a Tables,
+    active: &'a BTreeMap<BlockId, ActiveBlock>,
+    changed: &'a HashSet<RowId>,
+    owned: &'a mut [u64],
+) -> impl FnMut(RowId, Ppn) -> Result<(), VolumeError> + 'a {
+    move |row: RowId, ppn: Ppn| {
+        let lost = |what: &str| {
+            Err(VolumeError::Damaged(format!(
+                "row {row} lies on unit {ppn}, {what}"
+            )))
+        };
+        if ppn.0 >= geometry.units() {
+            return lost("which does not exist");
+        }
+        let (word, bit) = (&mut owned[ppn.index() / 64], 1 << (ppn.0 % 64));
+        if *word & bit != 0 {
+            return lost("where another row lies");
+        }
+        *word |= bit;
+        let block = geometry.block_of(ppn);
+        let page = geometry.page_in_block(geometry.page_of(ppn));
+        match active.get(&block) {
+            Some(a) if page.0 >= a.taken => lost("which was never programmed"),
+            Some(a) if page.0 >= a.known && !changed.contains(&row) => {
+                lost("whose block was erased; its copy is missing")
+            }
+            Some(_) => Ok(()),
+            None if tables.blocks[block.index()].state == BlockState::Free => {
+                lost("whose block is free")
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! From a checkpoint, the journal and the pages found after it to the state at one instant.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `evidence` | the events that journal and pages tell of, and which of them count |
+//! | `state` | the state while events are applied |
+//! | `placement` | where everything lies that something refers to in the end |
+//! | `lost` | units that stand for content that is nowhere |
+//! | `locations` | no two rows lie on one unit, and none where nothing was programmed |
+//! | `replayed` | what a replay ends with |
+//!
+//! Events are applied in order of their sequence numbers and stop at the first one that is missing.
+//! Within an epoch numbers follow one another; an epoch ends where the superblock says the next one
+//! goes on after it, so that what an earlier life left beyond its cut never counts.
+//!
+//! Invariants: the state is that after event `sequence`; an event that was durable once is never missing without an
+//! error; every address maps to content with that write sequence number, in the best copy found, or is lost; nothing
+//! that the checkpoint placed is looked for in a block that was opened again since.
+
+use std::collections::{BTreeMap, HashMap};
+
+use flashlore_flash::{BlockId, Geometry, Ppn};
+
+use crate::error::VolumeError;
+use crate::format::{Root, Superblock};
+use crate::load::{JournalTail, Tables};
+use crate::scan::{ActiveBlock, FoundUnit};
+use crate::unit::Units;
+use crate::young::Young;
+
+mod evidence;
+mod locations;
+mod lost;
+mod placement;
+mod replayed;
+mod state;
+
+pub(crate) use lost::NOWHERE;
+pub(crate) use replayed::{Lost, Replayed};
+
+use evidence::{Evidence, ReplayEvent, What};
+use locations::check_locations;
+use lost::stand_in;
+use state::ReplayState;
+
+/// What a replay stands on.
+pub(crate) struct Basis<'a> {
+    pub units: Units<'a>,
+    pub superblock: &'a Superblock,
+    pub geometry: &'a Geometry,
+    pub root: &'a Root,
+}
+
+/// Replays.
+///
+/// # Errors
+/// Something that was durable once is missing, or the medium fails.
+pub(crate) fn replay(
+    on: &Basis<'_>,
+    tables: Tables,
+    tail: &JournalTail,
+    active: &BTreeMap<BlockId, ActiveBlock>,
+    found: &[FoundUnit],
+) -> Result<Replayed, VolumeError> {
+    let Basis {
+        units,
+        superblock,
+        geometry,
+        root,
+    } = on;
+    let id = &superblock.identity;
+    let was_reopened = |ppn: Ppn| {
+        let page = geometry.page_in_block(geometry.page_of(ppn));
+        let active = active.get(&geometry.block_of(ppn));
+        ppn.0 < geometry.units() && active.is_some_and(|active| page.0 >= active.known)
+    };
+    let evidence = Evidence::gather(root, tail, found);
+    let mut order = evidence.order(root.sequence, &superblock.epochs)?;
+    let state = loop {
+        let mut state = ReplayState::new(id, root, &tables);
+        for &event in &order {
+            state.apply(event, &evidence)?;
+        }
+        state.advance(&evidence);
+        let Some(write_seq) = state.without_content(&evidence) else {
+            break state;
+        };
+        order.truncate(order.partition_point(|&event| event < write_seq));
+    };
+    let sequence = order.last().copied().unwrap_or(root.sequence);
+    if superblock.epochs.iter().any(|e| e.after > sequence) {
+        return Err(VolumeError::Damaged(format!(
+            "the content of an event after {sequence} was durable once and is missing"
+        )));
+    }
+    let mut replayed = state.finish(id, &evidence, found, &was_reopened)?;
+    stand_in(units, geometry, &tables, active, &mut replayed)?;
+    replayed.sequence = sequence;
+    replayed.events = order.len() as u64;
+    replayed.young = young(root, geometry, &order, found);
+    for lost in replayed
+        .lost
+        .iter()
+        .filter(|lost| lost.write_seq > root.sequence)
+    {
+        // Its event is known: it may not be forgotten with the unit that stands for it.
+        let ReplayEvent { stamp, what } = evidence.events[&lost.write_seq];
+        if let What::Page { lpn } = what {
+            let block = geometry.block_of(lost.unit);
+            let young = replayed.young.entry(block).or_default();
+            young.push(Young {
+                write_seq: lost.write_seq,
+                lpn,
+                stamp,
+            });
+        }
+    }
+    check_locations(id, geometry, &tables, active, &replayed)?;
+    Ok(replayed)
+}
+
+/// Writes since the checkpoint that count, in the blocks they lie in.
+fn young(
+    root: &Root,
+    geometry: &Geometry,
+    order: &[u64],
+    found: &[FoundUnit],
+) -> HashMap<BlockId, Vec<Young>> {
+    let mut young: HashMap<BlockId, Vec<Young>> = HashMap::new();
+    for unit in found {
+        let write_seq = unit.record.write_seq;
+        let in_journal = unit.slot.is_some_and(|slot| slot.in_journal);
+        if write_seq > root.sequence && !in_journal && order.binary_search(&write_seq).is_ok() {
+            let block = geometry.block_of(unit.ppn);
+            young.entry(block).or_default().push(Young {
+                write_seq,
+                lpn: unit.record.lpn,
+                stamp: unit.record.stamp,
+            });
+        }
+    }
+    young
+}

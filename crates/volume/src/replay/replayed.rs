@@ -1,0 +1,62 @@
+//! What a replay ends with.
+//!
+//! Invariants: everything that map and history name has a row; what is lost is in the order of its owners, each once.
+
+use std::collections::HashMap;
+
+use flashlore_content::history::History;
+use flashlore_flash::{BlockId, Lpn, ObjectId, Ppn};
+
+use crate::format::MapRow;
+use crate::notes::Notes;
+use crate::place::Placed;
+use crate::young::Young;
+
+/// The state after the last event that counts.
+pub(crate) struct Replayed {
+    /// The last event.
+    pub sequence: u64,
+    /// Its stamp, or a later one seen before it.
+    pub stamp: u64,
+    /// Plain: unit of every page. Otherwise its object.
+    pub map: Vec<MapRow>,
+    /// Objects and packed pages.
+    pub placed: Placed,
+    /// Rows of the map that changed since the checkpoint.
+    pub changed_pages: Vec<Lpn>,
+    /// Old versions, where they are kept.
+    pub history: Option<History>,
+    /// What is said about them.
+    pub notes: Notes,
+    /// The start of the window as far as it is durable.
+    pub window: u64,
+    /// Writes newer than the checkpoint, by block.
+    pub young: HashMap<BlockId, Vec<Young>>,
+    /// Events applied.
+    pub events: u64,
+    /// What is nowhere any more, by owner.
+    pub lost: Vec<Lost>,
+}
+
+/// Something that is nowhere any more.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lost {
+    /// The object, of a plain volume the address.
+    pub owner: ObjectId,
+    /// Number of the write; 0 for one of a plain volume that the checkpoint knows.
+    pub write_seq: u64,
+    /// The unit that stands for it.
+    pub unit: Ppn,
+}
+
+impl Lost {
+    /// No unit stands for it yet.
+    pub fn new(owner: ObjectId, write_seq: u64) -> Self {
+        let unit = Ppn::NONE;
+        Lost {
+            owner,
+            write_seq,
+            unit,
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The state while events are applied.
+//!
+//! Addresses hold a value: content the checkpoint knows, or a write sequence number since. The history names values by
+//! numbers: a row of the checkpoint's objects, or beyond those a write since in the order in which it came to be named.
+//! The window advances after all events: what it gives up, no event needed.
+//!
+//! Invariant: an address has a row in `old` or a write in `new`, or neither if it holds nothing.
+
+use std::collections::HashMap;
+
+use flashlore_content::history::{History, TooOld, Version};
+use flashlore_flash::{Lpn, ObjectId};
+
+use super::evidence::{Evidence, ReplayEvent, What};
+use crate::error::VolumeError;
+use crate::format::{Change, Identity, MapRow, Root};
+use crate::load::{Tables, objects_of};
+use crate::notes::Notes;
+use crate::policies::history_options;
+use crate::scan::{FoundUnit, Quality};
+
+/// What addresses hold, and what is remembered of them.
+pub(super) struct ReplayState<'a> {
+    pub tables: &'a Tables,
+    plain: bool,
+    /// By address what the checkpoint knows: the unit on a plain volume, otherwise the object.
+    pub old: Vec<MapRow>,
+    /// By address: the write sequence number it holds, if that is newer than the checkpoint.
+    pub new: HashMap<Lpn, u64>,
+    pub changed: Vec<Lpn>,
+    /// Objects of the checkpoint by write sequence number, as far as something names them.
+    pub handles: HashMap<u64, ObjectId>,
+    pub history: Option<History>,
+    pub notes: Notes,
+    /// Writes since the checkpoint that the history has named, and their numbers.
+    pub born: Vec<u64>,
+    numbers: HashMap<u64, ObjectId>,
+    pub since: u64,
+    pub stamp: u64,
+}
+
+impl<'a> ReplayState<'a> {
+    pub fn new(id: &Identity, root: &Root, tables: &'a Tables) -> Self {
+        let history = history_options(id).map(|options| {
+            let versions = tables.versions.iter().copied();
+            let pins = tables.pins.iter().cloned();
+            History::restore(id.exported, options, root.history.oldest, versions, pins)
+        });
+        ReplayState {
+            plain: !id.has_objects(),
+            old: tables.map.clone(),
+            new: HashMap::new(),
+            changed: Vec::new(),
+            handles: alive(tables)
+                .map(|handle| (tables.objects[handle.index()].write_seq, handle))
+                .collect(),
+            history,
+            notes: Notes::restore(id, &tables.notes),
+            born: Vec::new(),
+            numbers: HashMap::new(),
+            tables,
+            since: root.sequence,
+            stamp: root.stamp,
+        }
+    }
+
+    pub fn apply(&mut self, sequence: u64, evidence: &Evidence<'_>) -> Result<(), VolumeError> {
+        let ReplayEvent { stamp, what } = evidence.events[&sequence];
+        if let What::Page { lpn } | What::Change(Change::Share { lpn, .. } | Change::Trim { lpn }) =
+            what
+            && lpn.index() >= self.old.len()
+        {
+            return Err(VolumeError::Damaged(format!(
+                "event {sequence} names logical page {lpn}, which does not exist"
+            )));
+        }
+        if stamp < self.stamp && self.history.is_some() {
+            return Err(VolumeError::Damaged(format!(
+                "event {sequence} happened at {stamp}, before the one before it, at {}",
+                self.stamp
+            )));
+        }
+        self.stamp = self.stamp.max(stamp);
+        match what {
+            What::Page { lpn } => {
+                self.record(lpn, stamp);
+                self.set(lpn, sequence);
+            }
+            What::Change(Change::Share { lpn, write_seq }) => {
+                self.record(lpn, stamp);
+                self.share(sequence, lpn, write_seq)?;
+            }
+            What::Change(Change::Trim { lpn }) => {
+                self.record(lpn, stamp);
+                self.clear(lpn);
+            }
+            What::Change(change) => {
+                let payload = evidence.payload(sequence, change);
+                self.apply_to_history(sequence, stamp, change, payload)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn share(&mut self, sequence: u64, lpn: Lpn, write_seq: u64) -> Result<(), VolumeError> {
+        if write_seq > self.since {
+            self.set(lpn, write_seq);
+            return Ok(());
+        }
+        let handle = self.handles.get(&write_seq).copied();
+        let handle = handle.filter(|_| !self.plain).ok_or_else(|| {
+            VolumeError::Damaged(format!(
+                "event {sequence} shares the object of write sequence number {write_seq}, which does not exist"
+            ))
+        })?;
+        self.clear(lpn);
+        self.old[lpn.index()] = MapRow::of_object(handle);
+        Ok(())
+    }
+
+    fn apply_to_history(
+        &mut self,
+        sequence: u64,
+        stamp: u64,
+        change: Change,
+        payload: &[u8],
+    ) -> Result<(), VolumeError> {
+        let Some(history) = &mut self.history else {
+            return Err(VolumeError::Damaged(format!(
+                "event {sequence} concerns the history, and there is none"
+            )));
+        };
+        let mut ended = Vec::new();
+        let forgotten = |error: TooOld| VolumeError::Damaged(format!("event {sequence}: {error}"));
+        match change {
+            Change::Rewind { instant } => {
+                let mut changes = Vec::new();
+                let told = history.changed_since(instant, |lpn, version| {
+                    changes.push((lpn, version));
+                });
+                told.map_err(forgotten)?;
+                for (lpn, version) in changes {
+                    let target = match version {
+                        Version::Object(number) => number,
+                        Version::Nothing | Version::Purged => ObjectId::NONE,
+                        Version::Current => continue,
+                    };
+                    if self.number(lpn) != target {
+                        self.record(lpn, stamp);
+                        self.set_number(lpn, target);
+                    }
+                }
+            }
+            Change::Snapshot { instant, .. } => history.snapshot(instant).map_err(forgotten)?,
+            Change::DeleteSnapshot { instant } => {
+                history.delete_snapshot(instant, &mut |_| {});
+            }
+            Change::Purge { first, end } => history.purge(first..end, &mut |_| {}),
+            Change::Forget { before } => ended = history.forget_before(before, &mut |_| {}),
+            Change::Note { .. } | Change::Share { .. } | Change::Trim { .. } => {}
+        }
+        match self.notes.apply(stamp, change, payload, &ended) {
+            true => Ok(()),
+            false => Err(VolumeError::Damaged(format!(
+                "event {sequence} lacks the name or the numbers it brings"
+            ))),
+        }
+    }
+
+    /// What an address holds, as the history names it.
+    fn number(&mut self, lpn: Lpn) -> ObjectId {
+        let Some(&write_seq) = self.new.get(&lpn) else {
+            return self.old[lpn.index()].as_object();
+        };
+        let next = ObjectId((self.tables.objects.len() + self.born.len()) as u32);
+        let number = *self.numbers.entry(write_seq).or_insert(next);
+        if number == next {
+            self.born.push(write_seq);
+        }
+        number
+    }
+
+    fn set_number(&mut self, lpn: Lpn, number: ObjectId) {
+        let rows = self.tables.objects.len();
+        self.clear(lpn);
+        match self.born.get(number.index().wrapping_sub(rows)) {
+            Some(&write_seq) => self.set(lpn, write_seq),
+            None => self.old[lpn.index()] = MapRow::of_object(number),
+        }
+    }
+
+    /// What an address holds becomes an old version.
+    fn record(&mut self, lpn: Lpn, stamp: u64) {
+        self.changed.push(lpn);
+        if self.history.is_some() {
+            let number = self.number(lpn);
+            if let Some(history) = &mut self.history {
+                history.record(lpn, number, stamp);
+            }
+        }
+    }
+
+    fn set(&mut self, lpn: Lpn, write_seq: u64) {
+        self.new.insert(lpn, write_seq);
+        self.old[lpn.index()] = MapRow::NONE;
+    }
+
+    fn clear(&mut self, lpn: Lpn) {
+        self.new.remove(&lpn);
+        self.old[lpn.index()] = MapRow::NONE;
+    }
+
+    /// All events have been applied: the window begins where it must.
+    pub fn advance(&mut self, evidence: &Evidence<'_>) {
+        if let Some(history) = &mut self.history {
+            history.advance(evidence.window, &mut |_| {});
+            // That the window began later still, for entries to have room, may have been lost.
+            while history.is_over()
+                && let Some(to) = history.stamp_to_drop(1)
+            {
+                history.advance(to, &mut |_| {});
+            }
+            // What made it begin there may be lost; what comes is later all the same.
+            self.stamp = self.stamp.max(evidence.window);
+        }
+    }
+
+    /// Writes since the checkpoint that something refers to.
+    fn write_seqs(&self) -> impl Iterator<Item = u64> + '_ {
+        let rows = self.tables.objects.len();
+        let kept = self.history.iter().flat_map(History::objects);
+        let kept = kept.filter_map(move |number| {
+            let at = number.index().checked_sub(rows)?;
+            self.born.get(at).copied()
+        });
+        self.new.values().copied().chain(kept)
+    }
+
+    /// The first write that is referenced, was not durable for certain, and is known from its death
+    /// alone: the journal reached the medium, the page did not, nor did what followed it. Such an
+    /// event did not happen yet.
+    pub fn without_content(&self, evidence: &Evidence<'_>) -> Option<u64> {
+        let is_there = |write_seq: &u64| {
+            let unit = evidence.best.get(*write_seq);
+            unit.filter(|unit| unit.quality > Quality::Broken)
+        };
+        // A base is no delta: if it was materialized before this was encoded, and that copy is not there, what
+        // was encoded has not happened yet either.
+        let has_base = |base: u64| match (is_there(&base), self.handles.get(&base)) {
+            _ if base == 0 => true,
+            (Some(copy), _) => copy.slot.is_none_or(|slot| slot.base == 0),
+            (None, Some(&handle)) => self.tables.objects[handle.index()].base().is_none(),
+            (None, None) => false,
+        };
+        let whole = |write_seq: &u64| {
+            let slot = |unit: &FoundUnit| unit.slot.is_none_or(|slot| has_base(slot.base));
+            is_there(write_seq).is_some_and(slot)
+        };
+        self.write_seqs()
+            .filter(|write_seq| *write_seq > evidence.durable && !whole(write_seq))
+            .min()
+    }
+}
+
+/// Handles that the map or the history of a checkpoint names, and the bases of those; each once or more.
+fn alive(tables: &Tables) -> impl Iterator<Item = ObjectId> + '_ {
+    let objects = tables.objects.len();
+    let named = objects_of(&tables.map).chain(tables.kept());
+    let named = named.filter(move |handle| handle.index() < objects);
+    named.flat_map(move |handle| {
+        let base = tables.objects[handle.index()].base();
+        let base = base.filter(|base| base.index() < objects);
+        std::iter::once(handle).chain(base)
+    })
+}

@@ -1,0 +1,216 @@
+//! Encoded values in RAM: those that are found before a write, and those that wait for their page to be filled.
+//!
+//! A value that waits is known to nobody but the translation layer and this list. When everything is to become
+//! durable the list says what must go into the journal: the values that still wait, and that a write happened
+//! whose value nobody needs any more.
+//!
+//! Invariant: a value that was held and has been neither programmed nor written to the journal is on the list,
+//! or, if it is needed no more, among those forgotten.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+use flashlore_flash::{Lpn, ObjectId};
+use parking_lot::Mutex;
+
+use crate::format::packed::{EXTRA_BYTES, Head};
+use crate::young::Young;
+
+/// An encoded value in RAM.
+#[derive(Debug)]
+pub struct PackedValue {
+    pub(crate) what: What,
+    /// How durable it is.
+    state: AtomicU8,
+    /// The object that it is the value of, once it is held.
+    holder: AtomicU32,
+}
+
+/// What a packed value is.
+#[derive(Debug)]
+pub(crate) enum What {
+    /// A value as it is stored.
+    Stored {
+        head: Head,
+        /// As many as the head says.
+        bytes: Box<[u8]>,
+    },
+    /// In place of one that cannot be read: the write sequence numbers are known to others.
+    Lost {
+        object: ObjectId,
+        lpn: Lpn,
+        length: u16,
+    },
+}
+
+const WAITS: u8 = 0;
+const IS_SAFE: u8 = 1;
+const IS_GIVEN_UP: u8 = 2;
+
+impl PackedValue {
+    pub(crate) fn stored(head: Head, bytes: &[u8]) -> Self {
+        PackedValue {
+            what: What::Stored {
+                head,
+                bytes: bytes.into(),
+            },
+            state: AtomicU8::new(WAITS),
+            holder: AtomicU32::new(ObjectId::NONE.0),
+        }
+    }
+
+    /// In place of a value of an object that cannot be read.
+    pub(crate) fn lost(object: ObjectId, lpn: Lpn, length: u16) -> Self {
+        PackedValue {
+            what: What::Lost {
+                object,
+                lpn,
+                length,
+            },
+            state: AtomicU8::new(WAITS),
+            holder: AtomicU32::new(object.0),
+        }
+    }
+
+    /// It is the value of an object.
+    pub(crate) fn note_holder(&self, object: ObjectId) {
+        self.holder.store(object.0, Ordering::Relaxed);
+    }
+
+    /// It has been programmed, or written to the journal.
+    pub(crate) fn note_safe(&self) {
+        self.state.store(IS_SAFE, Ordering::Relaxed);
+    }
+
+    fn waits(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == WAITS
+    }
+
+    /// Head and bytes; `write_seqs` are those of objects.
+    pub(crate) fn parts<'a>(&'a self, write_seqs: &[u64], zeros: &'a [u8]) -> (Head, &'a [u8]) {
+        match &self.what {
+            What::Stored { head, bytes } => (*head, bytes),
+            What::Lost {
+                object,
+                lpn,
+                length,
+            } => {
+                let length = length.saturating_sub(EXTRA_BYTES);
+                let head = Head {
+                    lpn: *lpn,
+                    length,
+                    lost: true,
+                    write_seq: write_seqs.get(object.index()).copied().unwrap_or(0),
+                    base: 0,
+                    stamp: 0,
+                    digest: Default::default(),
+                };
+                (head, &zeros[..usize::from(length)])
+            }
+        }
+    }
+
+    fn young(&self) -> Option<Young> {
+        match &self.what {
+            What::Stored { head, .. } => Some(Young {
+                write_seq: head.write_seq,
+                lpn: head.lpn,
+                stamp: head.stamp,
+            }),
+            What::Lost { .. } => None,
+        }
+    }
+}
+
+/// The values that wait in RAM.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    held: Vec<Arc<PackedValue>>,
+    /// Writes whose values were given up before they were safe.
+    forgotten: Vec<Young>,
+    /// Objects that have come to lie elsewhere.
+    touched: Vec<ObjectId>,
+    /// Values that lead to a look for those that are not needed.
+    patience: usize,
+}
+
+/// Shared by the encoder, which learns of values, and the flash, which makes them durable.
+pub(crate) type SharedWaiting = Arc<Mutex<Waiting>>;
+
+/// What the list says when everything is to become durable.
+pub(crate) struct Due {
+    /// Values that wait and are safe nowhere.
+    pub values: Vec<Arc<PackedValue>>,
+    /// Writes whose values are needed no more.
+    pub forgotten: Vec<Young>,
+}
+
+impl Waiting {
+    /// A value becomes that of an object.
+    pub fn hold(&mut self, object: ObjectId, value: &Arc<PackedValue>) {
+        value.note_holder(object);
+        self.touched.push(object);
+        if !value.waits() {
+            return;
+        }
+        self.held.push(Arc::clone(value));
+        if self.held.len() > self.patience {
+            self.sweep();
+            self.patience = 2 * self.held.len() + 64;
+        }
+    }
+
+    /// A value is needed no more. Of one that is safe the write is known.
+    pub fn give_up(&mut self, value: &PackedValue) {
+        if value.waits() {
+            value.state.store(IS_GIVEN_UP, Ordering::Relaxed);
+            self.forgotten.extend(value.young());
+        }
+    }
+
+    /// Leaves on the list what waits.
+    fn sweep(&mut self) {
+        self.held.retain(|value| value.waits());
+    }
+
+    /// Everything up to an event is to become durable; what belongs to a later one stays.
+    pub fn due(&mut self, sequence: u64) -> Due {
+        self.sweep();
+        let later = |value: &PackedValue| value.young().is_some_and(|y| y.write_seq > sequence);
+        let values = self.held.iter().filter(|value| !later(value)).cloned();
+        Due {
+            values: values.collect(),
+            forgotten: std::mem::take(&mut self.forgotten),
+        }
+    }
+
+    /// The objects that these are the values of come to lie elsewhere.
+    pub fn touch_holders(&mut self, values: &[Arc<PackedValue>]) {
+        let holders = values.iter();
+        let holders = holders.map(|value| ObjectId(value.holder.load(Ordering::Relaxed)));
+        self.touched
+            .extend(holders.filter(|object| object.is_some()));
+    }
+
+    /// Objects that have come to lie elsewhere since the last call.
+    pub fn take_touched(&mut self) -> Vec<ObjectId> {
+        std::mem::take(&mut self.touched)
+    }
+}
+
+/// What a page is in fewer bytes, found before the volume is asked to write it. Nothing in place of bytes says that
+/// they would be too many.
+#[derive(Debug, Default)]
+pub(crate) struct Ahead {
+    pub delta: Option<Delta>,
+    pub alone: Option<Option<Box<[u8]>>>,
+}
+
+/// A page as its delta from what an object held.
+#[derive(Debug)]
+pub(crate) struct Delta {
+    pub base: ObjectId,
+    /// Of what it held.
+    pub write_seq: u64,
+    pub bytes: Option<Box<[u8]>>,
+}
