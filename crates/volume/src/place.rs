@@ -33,6 +33,8 @@ pub(crate) struct Copies<'a> {
     pub since: u64,
     /// Whether digests are trusted.
     pub trusted: bool,
+    /// Whether the volume encodes values.
+    pub encodes: bool,
     /// The most objects.
     pub most: u32,
     /// Whether the block of a unit was opened again since the checkpoint.
@@ -279,6 +281,12 @@ impl Placed {
     /// Rows of what has a copy that counts; those of packed values get their page later.
     fn locate(&mut self, copies: &Copies<'_>, chosen: &[Chosen]) -> Result<(), VolumeError> {
         for Chosen { handle, copy, base } in chosen {
+            if copy.slot.is_some() && !copies.encodes {
+                return damaged(format!(
+                    "write sequence number {} is stored encoded, and the volume encodes nothing",
+                    copy.record.write_seq
+                ));
+            }
             let before = self.objects[handle.index()];
             let digest = match copy.quality {
                 Quality::Lost | Quality::Broken if copies.trusted => UNSHAREABLE,

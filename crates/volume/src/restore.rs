@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use flashlore_content::delta::Never;
 use flashlore_content::history::History;
 use flashlore_content::{Digest, DigestTag, NoCensus, NoEncoder};
 use flashlore_flash::{BlockId, Lpn, ObjectId, Ppn};
@@ -95,26 +94,32 @@ pub(crate) fn layer(
         let ftl = PlainFtl::restore(nand, options, map, &blocks)?;
         return Ok(Box::new(Plain { ftl, stored }));
     }
+    let map: Vec<ObjectId> = map.into_iter().map(MapRow::as_object).collect();
     let found = FoundObjects {
-        map: map.into_iter().map(MapRow::as_object).collect(),
+        alive: alive(&map, &history, &placed.objects),
+        map,
         placed,
-        values: image
-            .tail
-            .batches
-            .into_iter()
-            .flat_map(|b| b.values)
-            .collect(),
         history,
         blocks,
     };
-    let in_bytes = || Bytes::new(id.key, waiting);
-    let encodes = id.history.is_some() || id.encoding.is_on();
-    Ok(match (id.trusts_digests(), encodes) {
-        (false, false) => with_objects::<Now<DigestTag>>(nand, &id, found, NoEncoder, never)?,
-        (true, false) => with_objects::<Now<Digest>>(nand, &id, found, NoEncoder, never)?,
-        (false, true) => with_objects::<All<DigestTag>>(nand, &id, found, in_bytes(), safe)?,
-        (true, true) => with_objects::<All<Digest>>(nand, &id, found, in_bytes(), safe)?,
-    })
+    if !keeps_values(&id) {
+        return match id.trusts_digests() {
+            false => with_objects::<Now<DigestTag>>(nand, &id, found, NoEncoder, Vec::new()),
+            true => with_objects::<Now<Digest>>(nand, &id, found, NoEncoder, Vec::new()),
+        };
+    }
+    let values = image.tail.batches.into_iter().flat_map(|b| b.values);
+    let packed = found.packed(&values.collect::<Vec<_>>());
+    let encoder = Bytes::new(id.key, waiting);
+    match id.trusts_digests() {
+        false => with_objects::<All<DigestTag>>(nand, &id, found, encoder, packed),
+        true => with_objects::<All<Digest>>(nand, &id, found, encoder, packed),
+    }
+}
+
+/// Whether the translation layer has the parts for encoded values and old versions.
+fn keeps_values(id: &Identity) -> bool {
+    id.history.is_some() || id.encoding.is_on()
 }
 
 /// The parts of a volume that deduplicates and nothing else.
@@ -126,14 +131,47 @@ type All<C> = Of<C, Nand, NoCensus, Resident, Bytes, Past>;
 struct FoundObjects {
     map: Vec<ObjectId>,
     placed: Placed,
-    /// The encoded values in the journal.
-    values: Vec<JournalValue>,
+    /// By handle, whether something refers to an object.
+    alive: Vec<bool>,
     history: Option<History>,
     blocks: RestoredBlocks,
 }
 
-fn never(_: ObjectId, _: &JournalValue) -> Never {
-    unreachable!("nothing is encoded on this volume")
+impl FoundObjects {
+    /// The objects that something refers to.
+    fn handles(&self) -> impl Iterator<Item = ObjectId> + '_ {
+        let handles = (0..self.alive.len() as u32).map(ObjectId);
+        handles.filter(|handle| self.alive[handle.index()])
+    }
+
+    /// Those of them that are encoded; `values` are those of the journal.
+    fn packed(&self, values: &[JournalValue]) -> Vec<RestoredPacked<Arc<PackedValue>>> {
+        let Placed {
+            objects,
+            packs,
+            in_journal,
+            ..
+        } = &self.placed;
+        let packed = self.handles().filter_map(|handle| {
+            let packed = objects[handle.index()].packed()?;
+            let journal = in_journal.get(&handle).map(|n| &values[n.index()]);
+            let slots = packs.get(packed.pack.index()).and_then(Option::as_ref);
+            let slot = slots.and_then(|p| p.slots.get(packed.slot.index()).copied());
+            Some(RestoredPacked {
+                slot: slot.unwrap_or(Slot {
+                    object: handle,
+                    lpn: journal.map_or(Lpn(0), |value| value.head.lpn),
+                    length: packed.length,
+                }),
+                base: packed.base,
+                place: match journal {
+                    Some(journal) => RestoredPlace::Ram(safe(handle, journal)),
+                    None => RestoredPlace::Page(packed.pack),
+                },
+            })
+        });
+        packed.collect()
+    }
 }
 
 /// A value that stands in the journal.
@@ -149,54 +187,25 @@ fn with_objects<T>(
     id: &Identity,
     found: FoundObjects,
     encoder: T::Encoder,
-    value: impl Fn(ObjectId, &JournalValue) -> EncodedOf<T>,
+    packed: Vec<RestoredPacked<EncodedOf<T>>>,
 ) -> Result<Box<dyn Layer>, VolumeError>
 where
     T: OnMedium + 'static,
     ContentDevice<T>: Send,
 {
-    let Placed {
-        objects: rows,
-        packs,
-        in_journal,
-        ..
-    } = found.placed;
-    let alive = alive(&found.map, &found.history, &rows);
-    let named = |handle: &ObjectId| alive[handle.index()];
-    let handles = (0..rows.len() as u32).map(ObjectId).filter(named);
-    let mut objects: Vec<RestoredObject<T::Content>> = handles
-        .clone()
-        .map(|handle| {
-            let row = &rows[handle.index()];
-            RestoredObject {
-                handle,
-                location: match row.place {
-                    ObjectPlace::Packed(_) => Ppn::NONE,
-                    ObjectPlace::Unit(unit) => unit,
-                },
-                content: T::Content::of(row.digest),
-            }
-        })
-        .collect();
-    let packed = handles.filter_map(|handle| {
-        let packed = rows[handle.index()].packed()?;
-        let journal = in_journal.get(&handle).map(|n| &found.values[n.index()]);
-        let slots = packs.get(packed.pack.index()).and_then(Option::as_ref);
-        let slot = slots.and_then(|p| p.slots.get(packed.slot.index()).copied());
-        Some(RestoredPacked {
-            slot: slot.unwrap_or(Slot {
-                object: handle,
-                lpn: journal.map_or(Lpn(0), |value| value.head.lpn),
-                length: packed.length,
-            }),
-            base: packed.base,
-            place: match journal {
-                Some(journal) => RestoredPlace::Ram(value(handle, journal)),
-                None => RestoredPlace::Page(packed.pack),
+    let rows = &found.placed.objects;
+    let restored = found.handles().map(|handle| {
+        let row = &rows[handle.index()];
+        RestoredObject {
+            handle,
+            location: match row.place {
+                ObjectPlace::Packed(_) => Ppn::NONE,
+                ObjectPlace::Unit(unit) => unit,
             },
-        })
+            content: T::Content::of(row.digest),
+        }
     });
-    let packed = packed.collect();
+    let mut objects: Vec<RestoredObject<T::Content>> = restored.collect();
     // The index keeps the youngest.
     objects.sort_by_key(|o| rows[o.handle.index()].write_seq);
     let policies = Policies {
@@ -209,7 +218,7 @@ where
         map: &found.map,
         objects: &objects,
         packed,
-        packs,
+        packs: found.placed.packs,
         history: found.history,
         blocks: &found.blocks,
     };

@@ -12,6 +12,7 @@ mod damage;
 mod differential;
 mod disk;
 mod failures;
+mod foreign_values;
 mod golden;
 mod grow;
 mod in_use;

@@ -115,6 +115,7 @@ impl ReplayState<'_> {
             found,
             since: self.since,
             trusted: id.trusts_digests(),
+            encodes: id.encoding.is_on(),
             most: Table::Objects.rows(id),
             was_reopened,
         };
