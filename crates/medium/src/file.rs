@@ -10,6 +10,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use parking_lot::Mutex;
@@ -46,7 +47,8 @@ pub struct FileMedium {
     file: Locked,
     path: PathBuf,
     access: Access,
-    len: u64,
+    /// It changes where the file becomes longer or shorter, which whoever shares it sees.
+    len: AtomicU64,
     /// What offsets and lengths must be multiples of.
     alignment: u32,
     /// What addresses of buffers must be multiples of; others are copied.
@@ -207,7 +209,7 @@ impl FileMedium {
             file,
             path: path.to_owned(),
             access,
-            len,
+            len: AtomicU64::new(len),
             alignment,
             memory_alignment,
             syncs: Syncs::default(),
@@ -219,8 +221,8 @@ impl FileMedium {
     ///
     /// # Errors
     /// The file system refuses, or `len` is not aligned as the mode asks.
-    pub fn extend(&mut self, len: u64) -> Result<(), MediumError> {
-        if self.len >= len {
+    pub fn extend(&self, len: u64) -> Result<(), MediumError> {
+        if self.len() >= len {
             return Ok(());
         }
         self.try_resize(len).map_err(|cause| {
@@ -228,7 +230,7 @@ impl FileMedium {
         })
     }
 
-    fn try_resize(&mut self, len: u64) -> Result<(), Cause> {
+    fn try_resize(&self, len: u64) -> Result<(), Cause> {
         let kind = self.file.metadata().map_err(Cause::Io)?.file_type();
         if kind.is_block_device() {
             return Ok(());
@@ -239,7 +241,7 @@ impl FileMedium {
         }
         self.file.set_len(len).map_err(Cause::Io)?;
         self.file.sync_all().map_err(Cause::Io)?;
-        self.len = len;
+        self.len.store(len, Ordering::Release);
         Ok(())
     }
 
@@ -248,12 +250,13 @@ impl FileMedium {
     ///
     /// # Errors
     /// The file system refuses, or `len` is not aligned as the mode asks.
-    pub fn shorten(&mut self, len: u64) -> Result<(), MediumError> {
-        if self.len <= len {
+    pub fn shorten(&self, len: u64) -> Result<(), MediumError> {
+        let before = self.len();
+        if before <= len {
             return Ok(());
         }
         self.try_resize(len).map_err(|cause| {
-            MediumError::at(Operation::Shorten, len, self.len - len, cause).with_path(&self.path)
+            MediumError::at(Operation::Shorten, len, before - len, cause).with_path(&self.path)
         })
     }
 
@@ -349,7 +352,7 @@ impl FileMedium {
 
 impl Medium for FileMedium {
     fn len(&self) -> u64 {
-        self.len
+        self.len.load(Ordering::Acquire)
     }
 
     fn alignment(&self) -> u32 {

@@ -347,7 +347,7 @@ fn a_file_becomes_longer_and_shorter() {
     for mode in MODES {
         let directory = directory();
         let path = directory.path().join("medium");
-        let Some(mut medium) = create(&path, 8192, mode) else {
+        let Some(medium) = create(&path, 8192, mode) else {
             continue;
         };
         let page = {
@@ -365,7 +365,7 @@ fn a_file_becomes_longer_and_shorter() {
         medium.sync().unwrap();
         let error = medium.extend(16385).unwrap_err();
         assert!(error.to_string().contains("16385 bytes long"), "{error}");
-        let mut longer = medium;
+        let longer = medium;
         longer.extend(32768).unwrap();
         longer.shorten(16384).unwrap();
         longer.shorten(32768).unwrap();

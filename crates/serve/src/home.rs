@@ -326,13 +326,12 @@ impl Home {
         mode: Mode,
     ) -> Result<(Identity, Identity, Recovery), ServeError> {
         self.demand_volume("grows otherwise")?;
-        let mut medium =
-            FileMedium::open(self.volume(), mode).map_err(|error| match error.cause {
-                Cause::InUse => ServeError::Refused(
-                    "it is open; a volume grows while nobody serves, mounts or uses it".to_owned(),
-                ),
-                _ => error.into(),
-            })?;
+        let medium = FileMedium::open(self.volume(), mode).map_err(|error| match error.cause {
+            Cause::InUse => ServeError::Refused(
+                "it is open; a volume grows while nobody serves, mounts or uses it".to_owned(),
+            ),
+            _ => error.into(),
+        })?;
         let superblock = load::superblock(&medium)?;
         let from = superblock.identity.clone();
         let to = grown(&from, size, capacity)?;
@@ -345,7 +344,7 @@ impl Home {
     }
 
     /// Opens the volume on a medium. One of an older format gets the present one first, unless nothing may be written.
-    fn on(&self, mut medium: FileMedium, access: Access) -> Result<(Volume, Recovery), ServeError> {
+    fn on(&self, medium: FileMedium, access: Access) -> Result<(Volume, Recovery), ServeError> {
         let superblock = load::superblock(&medium)?;
         let is_old = superblock.identity.version < VERSION && access == Access::Change;
         let upgrade = is_old.then(|| Growth::upgrade(&superblock)).transpose()?;

@@ -69,7 +69,7 @@ impl Home {
         seen: &mut dyn FnMut(u64, u64),
     ) -> Result<(), ServeError> {
         let (fast_path, slow_path) = asked.media_paths()?;
-        let mut image = FileMedium::open(&slow_path, Mode::Buffered)?;
+        let image = Arc::new(FileMedium::open(&slow_path, Mode::Buffered)?);
         let pieces = adopted_pieces(&made.shape)?;
         let end = end_of(&pieces);
         demand_image(&image, &slow_path, asked, end)?;
@@ -81,7 +81,6 @@ impl Home {
         let adopting = description.around(asked.size, AdoptedState::Adopting);
         adopting.store(&self.description())?;
         let extended = image.extend(end).map_err(ServeError::from);
-        let image = Arc::new(image);
         let adopted = extended.and_then(|()| {
             let homes = made.shape.blocks() * PAGE;
             image.take_room(asked.size, made.bytes.1 - homes)?;
@@ -97,7 +96,6 @@ impl Home {
         });
         if let Err(error) = adopted {
             // Best effort: what stays is given back by `array leave`.
-            let mut image = Arc::into_inner(image).expect("nobody else has it");
             if image.shorten(asked.size).is_ok() {
                 let _ = std::fs::remove_file(self.description());
             }

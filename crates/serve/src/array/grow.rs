@@ -83,8 +83,7 @@ impl Home {
         };
         growth.demand_room(&file, begin, end, asked.overwrite)?;
         element(&home, &description, fast, slow, Access::Change).and_then(closed)?;
-        let file = Arc::into_inner(file).expect("the array is closed");
-        growth.carry_out(file, end)?;
+        growth.carry_out(&file, end)?;
         Ok(Grown {
             from,
             to,
@@ -208,12 +207,10 @@ impl Growth<'_> {
     }
 
     /// Writes what is new, switches, and gives back what described the array before. The file gets `end` bytes.
-    fn carry_out(&self, mut file: FileMedium, end: u64) -> Result<(), ServeError> {
+    fn carry_out(&self, file: &Arc<FileMedium>, end: u64) -> Result<(), ServeError> {
         let before = file.len();
         let extended = file.extend(end).map_err(ServeError::from);
-        let file = Arc::new(file);
-        if let Err(error) = extended.and_then(|()| self.write(&file)) {
-            let mut file = Arc::into_inner(file).expect("nobody else has it");
+        if let Err(error) = extended.and_then(|()| self.write(file)) {
             // Best effort: the reason why it failed says more.
             let _ = file.shorten(before);
             return Err(error);
@@ -222,7 +219,7 @@ impl Growth<'_> {
         let grown = self.description.with_pieces(self.new);
         grown.replace(self.home)?;
         // Best effort: it is not needed.
-        let _ = self.give_back(file);
+        let _ = self.give_back(file.clone());
         Ok(())
     }
 

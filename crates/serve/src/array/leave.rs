@@ -67,8 +67,7 @@ impl Home {
             let leaving = description.around(bytes, AdoptedState::Leaving);
             leaving.replace(&home)?;
         }
-        let file = Arc::into_inner(file).expect("the array is closed");
-        home.end_around(&description, file, bytes)?;
+        home.end_around(&description, &file, bytes)?;
         Ok(Left {
             image: description.slow,
             bytes,
@@ -82,7 +81,7 @@ impl Home {
     fn end_around(
         &self,
         description: &Description,
-        mut image: FileMedium,
+        image: &FileMedium,
         bytes: u64,
     ) -> Result<(), ServeError> {
         let pieces = description.pieces();
@@ -99,7 +98,7 @@ impl Home {
             }
             false => {
                 for piece in pieces.iter().filter(|piece| piece.at >= bytes) {
-                    void(&image, piece.at)?;
+                    void(image, piece.at)?;
                     // Best effort: nobody needs it.
                     let _ = image.discard(piece.at, piece.bytes);
                 }
