@@ -348,7 +348,7 @@ fn a_volume_goes_back_only_while_nobody_may_write_and_readers_see_it() {
         bytes[4096]
     };
     assert_eq!(look(), 2);
-    assert_eq!(place.service.clients().count(), (1, 1));
+    assert_eq!(place.service.clients().count(), (1, 1).into());
     let recover = |disconnect| {
         place.service.carry_out(&Request::Recover {
             to: "one".to_owned(),
@@ -366,7 +366,7 @@ fn a_volume_goes_back_only_while_nobody_may_write_and_readers_see_it() {
     }
     drop(file);
     // The kernel tells of the last close a little later.
-    while place.service.clients().count().0 > 0 {
+    while place.service.clients().count().writers > 0 {
         std::thread::yield_now();
     }
     recover(false).unwrap();
