@@ -68,6 +68,14 @@ index!(
     ChannelId
 );
 index!(
+    /// A pool: planes that share their free blocks.
+    PoolId
+);
+index!(
+    /// A group: planes among which pages are spread in turn.
+    GroupId
+);
+index!(
     /// A logical page: what the host addresses, 4 KiB each.
     Lpn
 );
@@ -142,14 +150,55 @@ impl Add<u32> for Lpn {
     }
 }
 
+impl BlockId {
+    /// No block.
+    pub const NONE: BlockId = BlockId(u32::MAX);
+
+    /// Whether this names a block.
+    #[inline(always)]
+    pub fn is_some(self) -> bool {
+        self != BlockId::NONE
+    }
+}
+
 impl PackId {
     /// No packed page.
     pub const NONE: PackId = PackId(u32::MAX);
 }
 
+/// Which encoded value of a packed page, in the order in which they lie there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PackSlot(pub u16);
+
+impl PackSlot {
+    /// As an index into the slots of a packed page.
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl Add<u32> for Ppn {
+    type Output = Ppn;
+
+    /// The unit so many behind this one.
+    #[inline(always)]
+    fn add(self, units: u32) -> Ppn {
+        Ppn(self.0 + units)
+    }
+}
+
 impl Ppn {
     /// No physical unit: what an unmapped address points to.
     pub const NONE: Ppn = Ppn(u32::MAX);
+
+    /// The units of a range, in order.
+    #[inline(always)]
+    pub fn each(
+        units: Range<Ppn>,
+    ) -> impl DoubleEndedIterator<Item = Ppn> + ExactSizeIterator + Clone {
+        (units.start.0..units.end.0).map(Ppn)
+    }
 
     /// Whether this names a unit.
     #[inline(always)]
