@@ -24,7 +24,7 @@ pub(crate) struct Segments {
     nodes: Vec<Node<()>>,
     /// By logical page: the segment, or [`NEITHER`].
     segment: Vec<u8>,
-    lists: [List; 2],
+    lists: [List<Lpn>; 2],
     entries: u32,
     protected: u32,
 }
@@ -67,10 +67,10 @@ impl Segments {
                 let last = self.lists[PROBATION].tail();
                 let leaves = last.filter(|_| held == self.entries);
                 if let Some(last) = leaves {
-                    self.remove(Lpn(last));
+                    self.remove(last);
                 }
                 self.push(lpn, PROBATION);
-                Use::Loaded(leaves.map(Lpn))
+                Use::Loaded(leaves)
             }
         }
     }
@@ -78,8 +78,8 @@ impl Segments {
     /// The last of the protected segment goes to the head of the probationary one.
     fn fall_back(&mut self) {
         if let Some(last) = self.lists[PROTECTED].tail() {
-            self.remove(Lpn(last));
-            self.push(Lpn(last), PROBATION);
+            self.remove(last);
+            self.push(last, PROBATION);
         }
     }
 
@@ -87,12 +87,12 @@ impl Segments {
     pub fn remove(&mut self, lpn: Lpn) {
         let segment = std::mem::replace(&mut self.segment[lpn.index()], NEITHER);
         if let Some(list) = self.lists.get_mut(usize::from(segment)) {
-            list.remove(&mut self.nodes, lpn.0);
+            list.remove(&mut self.nodes, lpn);
         }
     }
 
     fn push(&mut self, lpn: Lpn, segment: usize) {
-        self.lists[segment].push_head(&mut self.nodes, lpn.0);
+        self.lists[segment].push_head(&mut self.nodes, lpn);
         self.segment[lpn.index()] = segment as u8;
     }
 
@@ -108,7 +108,7 @@ impl Segments {
     /// A sentence that says what does not hold.
     pub fn check(&self) -> Result<(), String> {
         for (segment, list) in self.lists.iter().enumerate() {
-            let strange = |&lpn: &u32| usize::from(self.segment[lpn as usize]) != segment;
+            let strange = |&lpn: &Lpn| usize::from(self.segment[lpn.index()]) != segment;
             if let Some(lpn) = list.iter(&self.nodes).find(strange) {
                 return Err(format!(
                     "entry {lpn} is listed in segment {segment}, marked elsewhere"

@@ -2,7 +2,7 @@
 //! every invariant after each.
 
 use flashlore_flash::Lpn;
-use flashlore_ftl::buffer::{Policy, Put, WriteBuffer, WriteQueue};
+use flashlore_ftl::buffer::{BufferPlace, Policy, Put, WriteBuffer, WriteQueue};
 use proptest::prelude::*;
 
 const PAGES: u32 = 8;
@@ -12,7 +12,7 @@ const PAGES: u32 = 8;
 struct Version {
     number: u32,
     lpn: Lpn,
-    place: Option<u32>,
+    place: Option<BufferPlace>,
 }
 
 /// A buffer as lists of pages, heads first.
@@ -158,7 +158,7 @@ proptest! {
         let mut fast = WriteQueue::new(places, bucket);
         // In order of arrival: number and page; and what leaves, with its place.
         let mut held: Vec<(u32, u32)> = Vec::new();
-        let mut leaving: Vec<(u32, u32, u32)> = Vec::new();
+        let mut leaving: Vec<(u32, u32, BufferPlace)> = Vec::new();
         let mut newest = [None; PAGES as usize];
         for (number, (call, lpn, which)) in (0u32..).zip(calls) {
             match call {

@@ -12,5 +12,24 @@
 pub mod write_buffer;
 pub mod write_queue;
 
+use flashlore_content::list::ListPlace;
+
 pub use write_buffer::{Policy, Put, WriteBuffer};
 pub use write_queue::WriteQueue;
+
+flashlore_flash::index!(
+    /// The place of a page in the write buffer, or of a change in the write queue.
+    BufferPlace
+);
+
+impl ListPlace for BufferPlace {
+    #[inline(always)]
+    fn number(self) -> u32 {
+        self.0
+    }
+
+    #[inline(always)]
+    fn numbered(number: u32) -> Self {
+        BufferPlace(number)
+    }
+}

@@ -14,6 +14,8 @@ use std::collections::HashMap;
 use flashlore_content::list::{List, Node};
 use flashlore_flash::Lpn;
 
+use super::BufferPlace;
+
 /// Which page makes room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
@@ -59,11 +61,11 @@ pub struct WriteBuffer<V> {
     policy: Policy,
     /// By place; grows to `places` and no further.
     pages: Vec<Node<Page<V>>>,
-    free: Vec<u32>,
+    free: Vec<BufferPlace>,
     /// Where the newest version of a page is.
-    newest: HashMap<Lpn, u32>,
-    probation: List,
-    protected: List,
+    newest: HashMap<Lpn, BufferPlace>,
+    probation: List<BufferPlace>,
+    protected: List<BufferPlace>,
     leaving: u32,
 }
 
@@ -100,15 +102,15 @@ impl<V: Copy> WriteBuffer<V> {
     /// The newest version of a page, if it is here.
     pub fn get(&self, lpn: Lpn) -> Option<V> {
         let place = self.newest.get(&lpn)?;
-        Some(self.pages[*place as usize].item.value)
+        Some(self.pages[place.index()].item.value)
     }
 
     /// Writes a page.
     pub fn put(&mut self, lpn: Lpn, value: V) -> Put {
         if let Some(&place) = self.newest.get(&lpn)
-            && self.pages[place as usize].item.state != PlaceState::Leaving
+            && self.pages[place.index()].item.state != PlaceState::Leaving
         {
-            self.pages[place as usize].item.value = value;
+            self.pages[place.index()].item.value = value;
             self.hit(place);
             return Put::Replaced;
         }
@@ -122,12 +124,12 @@ impl<V: Copy> WriteBuffer<V> {
         };
         let place = match self.free.pop() {
             Some(place) => {
-                self.pages[place as usize].item = page;
+                self.pages[place.index()].item = page;
                 place
             }
             None => {
                 self.pages.push(Node::new(page));
-                (self.pages.len() - 1) as u32
+                BufferPlace((self.pages.len() - 1) as u32)
             }
         };
         self.probation.push_head(&mut self.pages, place);
@@ -136,24 +138,24 @@ impl<V: Copy> WriteBuffer<V> {
     }
 
     /// A held page is written again.
-    fn hit(&mut self, place: u32) {
+    fn hit(&mut self, place: BufferPlace) {
         let Policy::Slru { protected: most } = self.policy else {
             return;
         };
         self.unlink(place);
-        self.pages[place as usize].item.state = PlaceState::Protected;
+        self.pages[place.index()].item.state = PlaceState::Protected;
         self.protected.push_head(&mut self.pages, place);
         if self.protected.len() > most
             && let Some(last) = self.protected.tail()
         {
             self.protected.remove(&mut self.pages, last);
-            self.pages[last as usize].item.state = PlaceState::Probation;
+            self.pages[last.index()].item.state = PlaceState::Probation;
             self.probation.push_head(&mut self.pages, last);
         }
     }
 
-    fn unlink(&mut self, place: u32) {
-        match self.pages[place as usize].item.state {
+    fn unlink(&mut self, place: BufferPlace) {
+        match self.pages[place.index()].item.state {
             PlaceState::Probation => self.probation.remove(&mut self.pages, place),
             PlaceState::Protected => self.protected.remove(&mut self.pages, place),
             PlaceState::Free | PlaceState::Leaving => {}
@@ -162,18 +164,18 @@ impl<V: Copy> WriteBuffer<V> {
 
     /// The victim begins to leave: its place, its number and what is known of it. `None` if no page is
     /// held.
-    pub fn evict(&mut self) -> Option<(u32, Lpn, V)> {
+    pub fn evict(&mut self) -> Option<(BufferPlace, Lpn, V)> {
         let place = self.probation.tail().or_else(|| self.protected.tail())?;
         self.unlink(place);
-        let page = &mut self.pages[place as usize].item;
+        let page = &mut self.pages[place.index()].item;
         page.state = PlaceState::Leaving;
         self.leaving += 1;
         Some((place, page.lpn, page.value))
     }
 
     /// A page that was leaving has left.
-    pub fn free(&mut self, place: u32) {
-        let page = &self.pages[place as usize].item;
+    pub fn free(&mut self, place: BufferPlace) {
+        let page = &self.pages[place.index()].item;
         debug_assert_eq!(page.state, PlaceState::Leaving);
         if self.newest.get(&page.lpn) == Some(&place) {
             self.newest.remove(&page.lpn);
@@ -187,7 +189,7 @@ impl<V: Copy> WriteBuffer<V> {
         let Some(place) = self.newest.remove(&lpn) else {
             return false;
         };
-        if self.pages[place as usize].item.state == PlaceState::Leaving {
+        if self.pages[place.index()].item.state == PlaceState::Leaving {
             return false;
         }
         self.unlink(place);
@@ -195,8 +197,8 @@ impl<V: Copy> WriteBuffer<V> {
         true
     }
 
-    fn give_back(&mut self, place: u32) {
-        self.pages[place as usize].item.state = PlaceState::Free;
+    fn give_back(&mut self, place: BufferPlace) {
+        self.pages[place.index()].item.state = PlaceState::Free;
         self.free.push(place);
     }
 
@@ -204,7 +206,7 @@ impl<V: Copy> WriteBuffer<V> {
     pub fn segments(&self) -> [Vec<Lpn>; 2] {
         [&self.probation, &self.protected].map(|list| {
             let places = list.iter(&self.pages);
-            places.map(|at| self.pages[at as usize].item.lpn).collect()
+            places.map(|at| self.pages[at.index()].item.lpn).collect()
         })
     }
 
@@ -218,7 +220,7 @@ impl<V: Copy> WriteBuffer<V> {
             (&self.probation, PlaceState::Probation),
             (&self.protected, PlaceState::Protected),
         ] {
-            let places: Vec<u32> = list.iter(&self.pages).collect();
+            let places: Vec<BufferPlace> = list.iter(&self.pages).collect();
             if places.len() != list.len() as usize {
                 return Err(format!(
                     "{state:?} has {} pages, not {}",
@@ -227,7 +229,7 @@ impl<V: Copy> WriteBuffer<V> {
                 ));
             }
             for place in places {
-                let page = &self.pages[place as usize].item;
+                let page = &self.pages[place.index()].item;
                 if page.state != state || self.newest.get(&page.lpn) != Some(&place) {
                     return Err(format!("page {} is not the newest in {state:?}", page.lpn));
                 }

@@ -10,6 +10,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use flashlore_flash::Lpn;
 
+use super::BufferPlace;
+
 #[derive(Debug, Clone)]
 struct Queued<V> {
     lpn: Lpn,
@@ -21,8 +23,12 @@ struct Queued<V> {
 struct Bucket {
     /// The number of its oldest change.
     oldest: u64,
-    places: Vec<u32>,
+    places: Vec<BufferPlace>,
 }
+
+/// The number of a bucket: that of its range of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct BucketNumber(u32);
 
 /// The queue; `V` is what is known of a change.
 #[derive(Debug, Clone)]
@@ -31,11 +37,11 @@ pub struct WriteQueue<V> {
     bucket_pages: u32,
     /// By place; grows to `places` and no further.
     changes: Vec<Queued<V>>,
-    free: Vec<u32>,
-    newest: HashMap<Lpn, u32>,
-    buckets: HashMap<u32, Bucket>,
+    free: Vec<BufferPlace>,
+    newest: HashMap<Lpn, BufferPlace>,
+    buckets: HashMap<BucketNumber, Bucket>,
     /// Length, oldest change and number of every bucket: the first is the largest.
-    ranked: BTreeSet<(Reverse<usize>, u64, u32)>,
+    ranked: BTreeSet<(Reverse<usize>, u64, BucketNumber)>,
     pushed: u64,
     held: u32,
     leaving: u32,
@@ -72,12 +78,12 @@ impl<V: Copy> WriteQueue<V> {
     /// The newest change of a page, if one is here.
     pub fn get(&self, lpn: Lpn) -> Option<V> {
         let place = self.newest.get(&lpn)?;
-        Some(self.changes[*place as usize].value)
+        Some(self.changes[place.index()].value)
     }
 
     /// The page of a change and what is known of it.
-    pub fn change(&self, place: u32) -> (Lpn, V) {
-        let change = &self.changes[place as usize];
+    pub fn change(&self, place: BufferPlace) -> (Lpn, V) {
+        let change = &self.changes[place.index()];
         (change.lpn, change.value)
     }
 
@@ -94,15 +100,15 @@ impl<V: Copy> WriteQueue<V> {
         };
         let place = match self.free.pop() {
             Some(place) => {
-                self.changes[place as usize] = change;
+                self.changes[place.index()] = change;
                 place
             }
             None => {
                 self.changes.push(change);
-                (self.changes.len() - 1) as u32
+                BufferPlace((self.changes.len() - 1) as u32)
             }
         };
-        let number = lpn.0 / self.bucket_pages;
+        let number = self.bucket_of(lpn);
         let bucket = self.buckets.entry(number).or_insert(Bucket {
             oldest: self.pushed,
             places: Vec::new(),
@@ -119,8 +125,8 @@ impl<V: Copy> WriteQueue<V> {
 
     /// Flushes the bucket of an address, or the largest if that is empty: the places of its changes in
     /// order of arrival. They leave.
-    pub fn flush_bucket_of(&mut self, lpn: Lpn) -> Vec<u32> {
-        let number = lpn.0 / self.bucket_pages;
+    pub fn flush_bucket_of(&mut self, lpn: Lpn) -> Vec<BufferPlace> {
+        let number = self.bucket_of(lpn);
         if self.buckets.contains_key(&number) {
             return self.flush(number);
         }
@@ -129,14 +135,18 @@ impl<V: Copy> WriteQueue<V> {
 
     /// Flushes the largest bucket, among equals the one with the oldest change. Empty if nothing is
     /// held.
-    pub fn flush_largest(&mut self) -> Vec<u32> {
+    pub fn flush_largest(&mut self) -> Vec<BufferPlace> {
         match self.ranked.first() {
             Some(&(_, _, number)) => self.flush(number),
             None => Vec::new(),
         }
     }
 
-    fn flush(&mut self, number: u32) -> Vec<u32> {
+    fn bucket_of(&self, lpn: Lpn) -> BucketNumber {
+        BucketNumber(lpn.0 / self.bucket_pages)
+    }
+
+    fn flush(&mut self, number: BucketNumber) -> Vec<BufferPlace> {
         let Some(bucket) = self.buckets.remove(&number) else {
             return Vec::new();
         };
@@ -148,8 +158,8 @@ impl<V: Copy> WriteQueue<V> {
     }
 
     /// A change that was leaving has left.
-    pub fn free(&mut self, place: u32) {
-        let lpn = self.changes[place as usize].lpn;
+    pub fn free(&mut self, place: BufferPlace) {
+        let lpn = self.changes[place.index()].lpn;
         if self.newest.get(&lpn) == Some(&place) {
             self.newest.remove(&lpn);
         }
@@ -164,24 +174,21 @@ impl<V: Copy> WriteQueue<V> {
     pub fn check(&self) -> Result<(), String> {
         let mut held = 0;
         for (&number, bucket) in &self.buckets {
-            let numbers = bucket.places.iter().map(|&at| &self.changes[at as usize]);
+            let numbers = bucket.places.iter().map(|&at| &self.changes[at.index()]);
             let in_order = numbers.clone().map(|change| change.number);
             if !in_order.clone().is_sorted() || in_order.min() != Some(bucket.oldest) {
-                return Err(format!("bucket {number} is not in order of arrival"));
+                return Err(format!("bucket {} is not in order of arrival", number.0));
             }
-            if let Some(stray) = numbers
-                .clone()
-                .find(|c| c.lpn.0 / self.bucket_pages != number)
-            {
-                return Err(format!("page {} is in bucket {number}", stray.lpn));
+            if let Some(stray) = numbers.clone().find(|c| self.bucket_of(c.lpn) != number) {
+                return Err(format!("page {} is in bucket {}", stray.lpn, number.0));
             }
             let rank = (Reverse(bucket.places.len()), bucket.oldest, number);
             if !self.ranked.contains(&rank) {
-                return Err(format!("bucket {number} is not ranked as it is"));
+                return Err(format!("bucket {} is not ranked as it is", number.0));
             }
             for change in numbers {
                 let newest = self.newest.get(&change.lpn);
-                let newest = newest.map(|&at| self.changes[at as usize].number);
+                let newest = newest.map(|&at| self.changes[at.index()].number);
                 if newest.is_none_or(|newest| newest < change.number) {
                     return Err(format!("of page {} an older change is found", change.lpn));
                 }

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use flashlore_flash::Lpn;
-use flashlore_ftl::buffer::{Policy, Put, WriteBuffer, WriteQueue};
+use flashlore_ftl::buffer::{BufferPlace, Policy, Put, WriteBuffer, WriteQueue};
 
 /// What stands before the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub struct Change {
 pub struct Leaving {
     pub lpn: Lpn,
     pub change: Change,
-    pub place: Option<u32>,
+    pub place: Option<BufferPlace>,
 }
 
 enum Kind {
@@ -58,7 +58,7 @@ enum Kind {
 pub struct Buffering {
     kind: Kind,
     /// Places of changes that were handed to the device and have not left.
-    leaving: VecDeque<u32>,
+    leaving: VecDeque<BufferPlace>,
     /// Changes held, in order of arrival: the queue as a list.
     pub held: Vec<(Lpn, Change)>,
 }
@@ -179,7 +179,7 @@ impl Buffering {
         }
     }
 
-    fn free(&mut self, place: u32) {
+    fn free(&mut self, place: BufferPlace) {
         match &mut self.kind {
             Kind::None => {}
             Kind::Buffer(buffer) => buffer.free(place),
@@ -195,7 +195,7 @@ impl Buffering {
     }
 
     /// A change was refused by the device: nobody finds it here any more.
-    pub fn refused(&mut self, place: u32) {
+    pub fn refused(&mut self, place: BufferPlace) {
         if let Some(at) = self.leaving.iter().position(|&p| p == place) {
             self.leaving.remove(at);
             self.free(place);

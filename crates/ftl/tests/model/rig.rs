@@ -15,6 +15,7 @@ use flashlore_content::history::Version;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Flash, Lpn, ObjectId, Ppn, Tag, When};
+use flashlore_ftl::buffer::BufferPlace;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::core::Core;
 use flashlore_ftl::map_cache::Resident;
@@ -360,7 +361,7 @@ impl Rig {
     }
 
     /// A change has not happened: nobody is told of it any more.
-    fn refused(&mut self, lpn: Lpn, change: Change, place: Option<u32>) {
+    fn refused(&mut self, lpn: Lpn, change: Change, place: Option<BufferPlace>) {
         self.watch.tally.refused += 1;
         self.truth.withdraw(lpn, change.arrival);
         if let Some(place) = place {

@@ -9,7 +9,7 @@
 //! places; the table finds each.
 
 use flashlore_content::PageTag;
-use flashlore_content::list::{List, Node};
+use flashlore_content::list::{List, ListPlace, Node};
 use flashlore_flash::Lpn;
 use rustc_hash::FxHashMap;
 
@@ -18,6 +18,22 @@ use crate::results::CacheTraffic;
 
 /// Set in the key of a value, clear in that of an address.
 const VALUE: u64 = 1 << 32;
+
+/// Where a page is kept.
+#[derive(Debug, Clone, Copy)]
+struct CachePlace(u32);
+
+impl ListPlace for CachePlace {
+    #[inline(always)]
+    fn number(self) -> u32 {
+        self.0
+    }
+
+    #[inline(always)]
+    fn numbered(number: u32) -> Self {
+        CachePlace(number)
+    }
+}
 
 #[derive(Debug, Clone, Copy)]
 struct CachedUnit {
@@ -30,10 +46,10 @@ struct CachedUnit {
 pub struct ReadCache {
     key: CacheKey,
     most: usize,
-    found: FxHashMap<u64, u32>,
+    found: FxHashMap<u64, CachePlace>,
     places: Vec<Node<CachedUnit>>,
     /// From the page used last.
-    order: List,
+    order: List<CachePlace>,
     counted: CacheTraffic,
 }
 
@@ -69,7 +85,7 @@ impl ReadCache {
             Some(&place) => {
                 self.order.remove(&mut self.places, place);
                 self.order.push_head(&mut self.places, place);
-                self.places[place as usize].item.here
+                self.places[place.0 as usize].item.here
             }
             None => {
                 self.take_place(key);
@@ -86,7 +102,7 @@ impl ReadCache {
     /// A page has been read: it is here, unless its place has been taken.
     pub fn has_read(&mut self, key: u64) {
         if let Some(&place) = self.found.get(&key) {
-            self.places[place as usize].item.here = true;
+            self.places[place.0 as usize].item.here = true;
         }
     }
 
@@ -106,13 +122,13 @@ impl ReadCache {
         let place = match self.order.tail() {
             Some(place) if self.places.len() == self.most => {
                 self.order.remove(&mut self.places, place);
-                let old = std::mem::replace(&mut self.places[place as usize].item, fresh);
+                let old = std::mem::replace(&mut self.places[place.0 as usize].item, fresh);
                 self.found.remove(&old.key);
                 place
             }
             _ => {
                 self.places.push(Node::new(fresh));
-                (self.places.len() - 1) as u32
+                CachePlace((self.places.len() - 1) as u32)
             }
         };
         self.found.insert(key, place);

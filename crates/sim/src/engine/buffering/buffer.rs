@@ -12,7 +12,7 @@
 
 use flashlore_content::PageTag;
 use flashlore_flash::{Lpn, Time};
-use flashlore_ftl::buffer::{Policy, Put, WriteBuffer};
+use flashlore_ftl::buffer::{BufferPlace, Policy, Put, WriteBuffer};
 
 use super::line::Line;
 use super::{Buffering, BufferingStep, Here, Traffic, Unit, most_leaving};
@@ -158,7 +158,7 @@ impl Buffering for BufferedWrites {
         &self.line
     }
 
-    fn left(&mut self, place: u32, _: Time, at: Time, steps: &mut Vec<BufferingStep>) {
+    fn left(&mut self, place: BufferPlace, _: Time, at: Time, steps: &mut Vec<BufferingStep>) {
         self.buffer.free(place);
         self.admit(at, steps);
     }

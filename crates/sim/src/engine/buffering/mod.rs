@@ -17,7 +17,7 @@ mod queue;
 
 use flashlore_content::PageTag;
 use flashlore_flash::{Lpn, Time};
-use flashlore_ftl::buffer::Policy;
+use flashlore_ftl::buffer::{BufferPlace, Policy};
 
 pub(super) use self::line::Line;
 use super::driver::What;
@@ -66,7 +66,7 @@ pub(super) enum BufferingStep {
     /// A unit of this request was served from an instant on, and is done.
     Answer(u32, Time),
     /// A change goes on from this place.
-    Leave(u32, Unit),
+    Leave(BufferPlace, Unit),
     /// A change goes on by itself and answers its request.
     Pass(Unit),
 }
@@ -93,7 +93,7 @@ pub(super) trait Buffering {
     /// Those that wait for a place.
     fn line(&self) -> &Line;
     /// The change of a place, served from `start` on, is done: the place is free.
-    fn left(&mut self, place: u32, start: Time, at: Time, steps: &mut Vec<BufferingStep>);
+    fn left(&mut self, place: BufferPlace, start: Time, at: Time, steps: &mut Vec<BufferingStep>);
     /// When something has to happen by itself.
     fn due(&self) -> Option<Time>;
     fn happen(&mut self, steps: &mut Vec<BufferingStep>);

@@ -11,7 +11,7 @@
 //! are taken in order of arrival; there is a deadline while changes are held.
 
 use flashlore_flash::{Lpn, Time};
-use flashlore_ftl::buffer::WriteQueue;
+use flashlore_ftl::buffer::{BufferPlace, WriteQueue};
 
 use super::line::Line;
 use super::{Buffering, BufferingStep, Here, Traffic, Unit, most_leaving};
@@ -77,7 +77,7 @@ impl QueuedWrites {
         }
     }
 
-    fn leave(&mut self, bucket: &[u32], steps: &mut Vec<BufferingStep>) {
+    fn leave(&mut self, bucket: &[BufferPlace], steps: &mut Vec<BufferingStep>) {
         self.requests = 0;
         self.counted.flushes += 1;
         self.counted.flushed += bucket.len() as u64;
@@ -135,7 +135,7 @@ impl Buffering for QueuedWrites {
         &self.line
     }
 
-    fn left(&mut self, place: u32, start: Time, at: Time, steps: &mut Vec<BufferingStep>) {
+    fn left(&mut self, place: BufferPlace, start: Time, at: Time, steps: &mut Vec<BufferingStep>) {
         let (_, unit) = self.queue.change(place);
         self.queue.free(place);
         if !self.early_ack {

@@ -13,6 +13,7 @@ use std::ops::DerefMut;
 
 use flashlore_content::PageTag;
 use flashlore_flash::{Lpn, Time};
+use flashlore_ftl::buffer::BufferPlace;
 use flashlore_trace::{Op, Request};
 
 use super::changes::{Change, What};
@@ -37,7 +38,7 @@ struct WaitingRead {
 pub(super) struct Leaving {
     buffering: Box<dyn Buffering>,
     /// Changes of which the end is known: end, place, and when they began to be served.
-    ends: BinaryHeap<Reverse<(Time, u32, Time)>>,
+    ends: BinaryHeap<Reverse<(Time, BufferPlace, Time)>>,
     /// The latest of all these ends.
     last_end: Time,
     /// Reads that wait for changes in the line, from that which goes on first.
@@ -262,7 +263,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     }
 
     /// A change leaves its place in the buffer.
-    fn leave(&mut self, at: Time, place: u32, unit: Unit) -> Result<()> {
+    fn leave(&mut self, at: Time, place: BufferPlace, unit: Unit) -> Result<()> {
         let op = match unit.what {
             What::Trim => Op::Trim,
             What::Write | What::Modify | What::Scan => Op::Write,
@@ -299,9 +300,8 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         if let Some(buffering) = &mut self.buffering {
             let start = flight.start.min(flight.end);
             buffering.last_end = buffering.last_end.max(flight.end);
-            buffering
-                .ends
-                .push(Reverse((flight.end, flight.number as u32, start)));
+            let place = BufferPlace(flight.number as u32);
+            buffering.ends.push(Reverse((flight.end, place, start)));
         }
     }
 
