@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use flashlore_content::history::PinnedInstant;
+use flashlore_content::history::{EntryNumber, PinnedInstant};
 use flashlore_flash::{BlockId, Lpn, ObjectId, PackId, Stream};
 use flashlore_ftl::blocks::BlockPhase;
 use flashlore_medium::AlignedBuf;
@@ -58,14 +58,14 @@ const CLEANED: [Table; 4] = [Table::Map, Table::Objects, Table::Packs, Table::Bl
 /// The ring of history rows: the entry with this number has this row.
 #[derive(Debug, Clone, Copy)]
 struct Ring {
-    number: u32,
+    number: EntryNumber,
     row: RowId,
     rows: u32,
 }
 
 impl Ring {
-    fn row(&self, number: u32) -> RowId {
-        let at = u64::from(self.row) + u64::from(number.wrapping_sub(self.number));
+    fn row(&self, number: EntryNumber) -> RowId {
+        let at = u64::from(self.row) + u64::from(number.since(self.number));
         RowId((at % u64::from(self.rows.max(1))) as u32)
     }
 }
@@ -109,7 +109,7 @@ impl TableStore {
             checks,
             mapped,
             ring: Ring {
-                number: 0,
+                number: EntryNumber::default(),
                 row: root.history.first,
                 rows: Table::Versions.rows(id),
             },
@@ -139,11 +139,11 @@ impl TableStore {
             root: HistoryRoot {
                 oldest: history.oldest(),
                 first: self.ring.row(first),
-                entries: end.wrapping_sub(first),
+                entries: end.since(first),
                 pins: pins.len() as u32,
                 notes: notes.len() as u32,
             },
-            changed: (self.ring.row(changed), end.wrapping_sub(changed)),
+            changed: (self.ring.row(changed), end.since(changed)),
             kept: pins
                 .iter()
                 .flat_map(|pin| pin.kept.iter().copied())
@@ -459,8 +459,8 @@ impl HistoryRows {
                     let rows = u64::from(ring.rows);
                     let from_first = u64::from(row) + rows - u64::from(self.root.first);
                     let from_first = (from_first % rows) as u32;
-                    if from_first < end.wrapping_sub(number) {
-                        let (lpn, object, stamp) = history.entry(number.wrapping_add(from_first));
+                    if from_first < end.since(number) {
+                        let (lpn, object, stamp) = history.entry(number.plus(from_first));
                         out.u32(lpn.0).u32(object.0).u64(stamp);
                     } else {
                         out.u32(0).u32(0).u64(0);

@@ -15,7 +15,7 @@
 //! 3. An entry taken from the middle becomes a *gap*: it keeps its stamp, belongs to no page and names no
 //!    object. At most half of the log is gaps, or a chunk.
 
-use super::log::{Log, VersionEntry};
+use super::log::{EntryNumber, Log, VersionEntry};
 use crate::history::{PURGED, names_object};
 use flashlore_flash::hints::{on_large_pages, prefetch};
 use std::collections::HashMap;
@@ -32,6 +32,7 @@ const FEW_GAPS: u32 = if cfg!(test) { 8 } else { 4096 };
 #[derive(Debug, Clone)]
 pub(super) struct Chains {
     log: Log,
+    /// Plain numbers, so that memory of zeros is a table of them.
     heads: Vec<u32>,
     gaps: u32,
     /// The largest stamp ever recorded.
@@ -43,7 +44,7 @@ pub(super) struct Chains {
     /// The length at which the tail is sorted.
     patience: u32,
     /// Entries from this number on have changed since [`Chains::note_stored`].
-    changed: u32,
+    changed: EntryNumber,
 }
 
 impl Chains {
@@ -57,7 +58,7 @@ impl Chains {
             tail: 0,
             tail_min: u64::MAX,
             patience: SHORT_TAIL,
-            changed: 0,
+            changed: EntryNumber::default(),
         }
     }
 
@@ -74,7 +75,7 @@ impl Chains {
 
     /// As `new`, and the first entry has this number.
     #[cfg(test)]
-    pub fn starting_at(pages: u32, number: u32) -> Self {
+    pub fn starting_at(pages: u32, number: EntryNumber) -> Self {
         Chains {
             log: Log::starting_at(number),
             changed: number,
@@ -105,7 +106,7 @@ impl Chains {
     /// The object of the entry that so many others leave before, if there is one and it names any.
     #[inline(always)]
     pub fn upcoming(&self, others: u32) -> Option<ObjectId> {
-        let number = self.log.first().wrapping_add(others);
+        let number = self.log.first().plus(others);
         let object = self
             .log
             .contains(number)
@@ -132,12 +133,12 @@ impl Chains {
     #[inline(always)]
     fn append(&mut self, lpn: Lpn, object: ObjectId, stamp: u64) {
         let number = self.log.end();
-        let older = std::mem::replace(&mut self.heads[lpn.index()], number);
+        let older = std::mem::replace(&mut self.heads[lpn.index()], number.0);
         self.log.push(VersionEntry {
             stamp,
             lpn,
             object,
-            older,
+            older: EntryNumber(older),
         });
     }
 
@@ -156,7 +157,7 @@ impl Chains {
             return;
         }
         let from = self.first_sorted_after(self.tail_min);
-        let moved = self.log.end().wrapping_sub(from);
+        let moved = self.log.end().since(from);
         self.patience = (moved - self.tail).max(SHORT_TAIL);
         self.rebuild(from);
     }
@@ -170,7 +171,7 @@ impl Chains {
     }
 
     /// Entries from this number on, which is in range or the end, have changed since they were stored.
-    pub fn changed_from(&self) -> u32 {
+    pub fn changed_from(&self) -> EntryNumber {
         // What is not in range has left at the front.
         match self.log.contains(self.changed) || self.changed == self.log.end() {
             true => self.changed,
@@ -178,9 +179,9 @@ impl Chains {
         }
     }
 
-    fn note_change(&mut self, number: u32) {
-        let position = |number: u32| number.wrapping_sub(self.log.first());
-        if position(number) < position(self.changed_from()) {
+    fn note_change(&mut self, number: EntryNumber) {
+        let first = self.log.first();
+        if number.since(first) < self.changed_from().since(first) {
             self.changed = number;
         }
     }
@@ -191,12 +192,12 @@ impl Chains {
     }
 
     /// The numbers in use: of the oldest entry, and the one behind the newest.
-    pub fn numbers(&self) -> (u32, u32) {
+    pub fn numbers(&self) -> (EntryNumber, EntryNumber) {
         (self.log.first(), self.log.end())
     }
 
     /// The entry of a number in use: page, object and stamp. There must be no gaps.
-    pub fn entry(&self, number: u32) -> (Lpn, ObjectId, u64) {
+    pub fn entry(&self, number: EntryNumber) -> (Lpn, ObjectId, u64) {
         let entry = self.log.get(number);
         (entry.lpn, entry.object, entry.stamp)
     }
@@ -204,8 +205,8 @@ impl Chains {
     /// Names the objects of all entries anew.
     pub fn rename(&mut self, name: impl Fn(ObjectId) -> ObjectId) {
         let (first, end) = self.numbers();
-        for i in 0..end.wrapping_sub(first) {
-            let entry = self.log.get_mut(first.wrapping_add(i));
+        for i in 0..end.since(first) {
+            let entry = self.log.get_mut(first.plus(i));
             if entry.lpn != Lpn::NONE && names_object(entry.object) {
                 entry.object = name(entry.object);
             }
@@ -222,17 +223,17 @@ impl Chains {
 
     /// Takes the entries from this number on out of their chains and puts them back in order,
     /// without the gaps. The tail must be among them.
-    fn rebuild(&mut self, from: u32) {
+    fn rebuild(&mut self, from: EntryNumber) {
         self.note_change(from);
         let mut entries = Vec::new();
         let mut number = self.log.end();
         while number != from {
-            number = number.wrapping_sub(1);
+            number = number.before();
             let entry = *self.log.get(number);
             if entry.lpn == Lpn::NONE {
                 self.gaps -= 1;
             } else {
-                self.heads[entry.lpn.index()] = entry.older;
+                self.heads[entry.lpn.index()] = entry.older.0;
                 entries.push(entry);
             }
         }
@@ -249,16 +250,16 @@ impl Chains {
 
     /// The number of the first entry before the tail with a stamp above this one; else that of the
     /// first of the tail.
-    fn first_sorted_after(&self, stamp: u64) -> u32 {
+    fn first_sorted_after(&self, stamp: u64) -> EntryNumber {
         let (mut low, mut high) = (0, self.log.len() - self.tail);
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.log.get(self.log.first().wrapping_add(middle)).stamp > stamp {
+            match self.log.get(self.log.first().plus(middle)).stamp > stamp {
                 true => high = middle,
                 false => low = middle + 1,
             }
         }
-        self.log.first().wrapping_add(low)
+        self.log.first().plus(low)
     }
 
     /// Takes away the oldest entry before the tail, if its stamp is not above this one.
@@ -280,23 +281,22 @@ impl Chains {
 
     /// The newest entry of a page.
     #[inline(always)]
-    fn head(&self, lpn: Lpn) -> Option<u32> {
-        let number = self.heads[lpn.index()];
+    fn head(&self, lpn: Lpn) -> Option<EntryNumber> {
+        let number = EntryNumber(self.heads[lpn.index()]);
         (self.log.contains(number) && self.log.get(number).lpn == lpn).then_some(number)
     }
 
     /// The entry of the same page before this one.
     #[inline(always)]
-    fn before(&self, number: u32) -> Option<u32> {
-        let entry = self.log.get(number);
-        let position = |number: u32| number.wrapping_sub(self.log.first());
-        let stands_before = position(entry.older) < position(number);
+    fn before(&self, number: EntryNumber) -> Option<EntryNumber> {
+        let (entry, first) = (self.log.get(number), self.log.first());
+        let stands_before = entry.older.since(first) < number.since(first);
         (stands_before && self.log.get(entry.older).lpn == entry.lpn).then_some(entry.older)
     }
 
     /// The stamp of the entry of the same page before this one.
     #[inline(always)]
-    pub fn stamp_before(&self, number: u32) -> Option<u64> {
+    pub fn stamp_before(&self, number: EntryNumber) -> Option<u64> {
         self.before(number).map(|older| self.log.get(older).stamp)
     }
 
@@ -312,39 +312,43 @@ impl Chains {
             .map(|number| self.log.get(number))
     }
 
-    fn entries(&self, from: u32, end: u32) -> impl Iterator<Item = (u32, &VersionEntry)> {
-        let numbers = (0..end.wrapping_sub(from)).map(move |i| from.wrapping_add(i));
+    fn entries(
+        &self,
+        from: EntryNumber,
+        end: EntryNumber,
+    ) -> impl Iterator<Item = (EntryNumber, &VersionEntry)> {
+        let numbers = (0..end.since(from)).map(move |i| from.plus(i));
         let entries = numbers.map(|number| (number, self.log.get(number)));
         entries.filter(|(_, entry)| entry.lpn != Lpn::NONE)
     }
 
     /// All entries with their numbers.
-    pub fn all(&self) -> impl Iterator<Item = (u32, &VersionEntry)> {
+    pub fn all(&self) -> impl Iterator<Item = (EntryNumber, &VersionEntry)> {
         self.entries(self.log.first(), self.log.end())
     }
 
     /// The entries with stamps above this one.
-    pub fn after(&self, stamp: u64) -> impl Iterator<Item = (u32, &VersionEntry)> {
+    pub fn after(&self, stamp: u64) -> impl Iterator<Item = (EntryNumber, &VersionEntry)> {
         self.entries(self.first_sorted_after(stamp), self.log.end())
             .filter(move |(_, entry)| entry.stamp > stamp)
     }
 
     /// Entries with stamps above this one, gaps and those out of order counted too.
     pub fn count_after(&self, stamp: u64) -> u32 {
-        self.log.end().wrapping_sub(self.first_sorted_after(stamp))
+        self.log.end().since(self.first_sorted_after(stamp))
     }
 
     /// The stamp of the entry so many places behind the last with a stamp up to this one, if there is one.
     pub fn stamp_after(&self, stamp: u64, places: u32) -> Option<u64> {
-        let place = self.first_sorted_after(stamp).wrapping_add(places - 1);
+        let place = self.first_sorted_after(stamp).plus(places - 1);
         let found = places > 0 && self.log.contains(place);
         found.then(|| self.log.get(place).stamp)
     }
 
     /// The entries in order of their stamps, but for the tail, and the smallest stamp that the
     /// tail may hold.
-    pub fn sorted(&self) -> (impl Iterator<Item = (u32, &VersionEntry)>, u64) {
-        let end = self.log.end().wrapping_sub(self.tail);
+    pub fn sorted(&self) -> (impl Iterator<Item = (EntryNumber, &VersionEntry)>, u64) {
+        let end = self.log.first().plus(self.log.len() - self.tail);
         (self.entries(self.log.first(), end), self.tail_min)
     }
 
@@ -386,7 +390,7 @@ impl Chains {
     }
 
     fn check_order(&self) -> Result<(), String> {
-        let slots = (0..self.log.len()).map(|i| *self.log.get(self.log.first().wrapping_add(i)));
+        let slots = (0..self.log.len()).map(|i| *self.log.get(self.log.first().plus(i)));
         let gaps = slots.clone().filter(|entry| entry.lpn == Lpn::NONE).count();
         if gaps != self.gaps as usize {
             return Err(format!("{gaps} gaps, counted {}", self.gaps));
@@ -419,7 +423,7 @@ impl Chains {
     }
 
     fn check_links(&self) -> Result<(), String> {
-        let mut newest: HashMap<Lpn, u32> = HashMap::new();
+        let mut newest: HashMap<Lpn, EntryNumber> = HashMap::new();
         for (number, entry) in self.all() {
             let lpn = entry.lpn;
             if lpn.0 >= self.pages() {

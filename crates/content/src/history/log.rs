@@ -5,6 +5,7 @@
 //! chunks, so the memory follows the length: it never holds more than two chunks beyond what is in use.
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use flashlore_flash::{Lpn, ObjectId};
 
@@ -13,6 +14,39 @@ const CHUNK: u32 = if cfg!(test) { 8 } else { 4096 };
 
 /// Most entries at a time: numbers of more could not be told apart.
 pub(super) const MAX_ENTRIES: u32 = u32::MAX - 2 * CHUNK;
+
+/// The number of an entry. Numbers count up and wrap around.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EntryNumber(pub(super) u32);
+
+impl EntryNumber {
+    /// The number so many entries on.
+    #[inline(always)]
+    #[must_use]
+    pub fn plus(self, entries: u32) -> EntryNumber {
+        EntryNumber(self.0.wrapping_add(entries))
+    }
+
+    /// The number of the entry before.
+    #[inline(always)]
+    #[must_use]
+    pub(super) fn before(self) -> EntryNumber {
+        EntryNumber(self.0.wrapping_sub(1))
+    }
+
+    /// How many entries on from another number it is.
+    #[inline(always)]
+    #[must_use]
+    pub fn since(self, first: EntryNumber) -> u32 {
+        self.0.wrapping_sub(first.0)
+    }
+}
+
+impl fmt::Display for EntryNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// One superseded reference, 20 bytes.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,7 +59,7 @@ pub(super) struct VersionEntry {
     /// What it referred to.
     pub object: ObjectId,
     /// The number of the entry of the page before this one, or of anything else.
-    pub older: u32,
+    pub older: EntryNumber,
 }
 
 /// The entries.
@@ -35,14 +69,14 @@ pub(super) struct Log {
     chunks: VecDeque<Box<[VersionEntry]>>,
     /// A chunk that became free, for the next to be needed.
     spare: Option<Box<[VersionEntry]>>,
-    first: u32,
-    end: u32,
+    first: EntryNumber,
+    end: EntryNumber,
 }
 
 impl Log {
     /// Nothing; the first entry will have this number.
     #[cfg(test)]
-    pub fn starting_at(number: u32) -> Self {
+    pub fn starting_at(number: EntryNumber) -> Self {
         Log {
             first: number,
             end: number,
@@ -51,37 +85,38 @@ impl Log {
     }
 
     /// The number of the oldest entry.
-    pub fn first(&self) -> u32 {
+    pub fn first(&self) -> EntryNumber {
         self.first
     }
 
     /// The number the next entry will have.
-    pub fn end(&self) -> u32 {
+    pub fn end(&self) -> EntryNumber {
         self.end
     }
 
     /// Entries held.
     #[inline(always)]
     pub fn len(&self) -> u32 {
-        self.end.wrapping_sub(self.first)
+        self.end.since(self.first)
     }
 
     /// Whether an entry has this number.
     #[inline(always)]
-    pub fn contains(&self, number: u32) -> bool {
-        number.wrapping_sub(self.first) < self.len()
+    pub fn contains(&self, number: EntryNumber) -> bool {
+        number.since(self.first) < self.len()
     }
 
     /// Chunk and position of a number.
     #[inline(always)]
-    fn place(&self, number: u32) -> (usize, usize) {
-        let chunk = number.wrapping_sub(self.first - self.first % CHUNK) / CHUNK;
-        (chunk as usize, (number % CHUNK) as usize)
+    fn place(&self, number: EntryNumber) -> (usize, usize) {
+        let begin = EntryNumber(self.first.0 - self.first.0 % CHUNK);
+        let chunk = number.since(begin) / CHUNK;
+        (chunk as usize, (number.0 % CHUNK) as usize)
     }
 
     /// The entry of a number in range.
     #[inline(always)]
-    pub fn get(&self, number: u32) -> &VersionEntry {
+    pub fn get(&self, number: EntryNumber) -> &VersionEntry {
         debug_assert!(self.contains(number));
         let (chunk, at) = self.place(number);
         &self.chunks[chunk][at]
@@ -89,7 +124,7 @@ impl Log {
 
     /// The entry of a number in range.
     #[inline(always)]
-    pub fn get_mut(&mut self, number: u32) -> &mut VersionEntry {
+    pub fn get_mut(&mut self, number: EntryNumber) -> &mut VersionEntry {
         debug_assert!(self.contains(number));
         let (chunk, at) = self.place(number);
         &mut self.chunks[chunk][at]
@@ -106,7 +141,7 @@ impl Log {
             self.add_chunk();
         }
         self.chunks[chunk][at] = entry;
-        self.end = self.end.wrapping_add(1);
+        self.end = self.end.plus(1);
     }
 
     #[cold]
@@ -124,14 +159,14 @@ impl Log {
     #[inline(always)]
     pub fn pop(&mut self) {
         debug_assert!(self.len() > 0);
-        self.first = self.first.wrapping_add(1);
-        if self.first.is_multiple_of(CHUNK) {
+        self.first = self.first.plus(1);
+        if self.first.0.is_multiple_of(CHUNK) {
             self.spare = self.chunks.pop_front();
         }
     }
 
     /// Takes the entries from this number on away, it being in range or the end.
-    pub fn truncate(&mut self, end: u32) {
+    pub fn truncate(&mut self, end: EntryNumber) {
         debug_assert!(self.contains(end) || end == self.end);
         self.end = end;
         while self.chunks.len() > self.place(end).0 + 1 {
@@ -179,8 +214,8 @@ mod tests {
             #[test]
             fn it_is_a_queue_with_numbers(steps in steps(), start in 0..40u32) {
                 // The numbers run over in the middle of the test.
-                let mut log = Log::starting_at(start.wrapping_sub(20));
-                let mut model: VecDeque<(u32, u64)> = VecDeque::new();
+                let mut log = Log::starting_at(EntryNumber(start.wrapping_sub(20)));
+                let mut model: VecDeque<(EntryNumber, u64)> = VecDeque::new();
                 let mut stamp = 0;
                 for step in steps {
                     match step {
@@ -195,7 +230,7 @@ mod tests {
                         },
                         QueueStep::Truncate(fewer) => {
                             let fewer = fewer.min(log.len());
-                            log.truncate(log.end().wrapping_sub(fewer));
+                            log.truncate(EntryNumber(log.end().0.wrapping_sub(fewer)));
                             model.truncate(model.len() - fewer as usize);
                         }
                     }
@@ -205,7 +240,7 @@ mod tests {
                         prop_assert_eq!({ log.get(number).stamp }, stamp);
                     }
                     prop_assert!(!log.contains(log.end()));
-                    prop_assert!(!log.contains(log.first().wrapping_sub(1)));
+                    prop_assert!(!log.contains(log.first().before()));
     let chunks = log.chunks.len() + usize::from(log.spare.is_some());
                     prop_assert!(chunks <= model.len() / CHUNK as usize + 3, "{chunks} chunks");
                 }

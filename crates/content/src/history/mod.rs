@@ -24,6 +24,7 @@ mod pins;
 mod tests;
 
 pub use capacity::{PAPER_ENTRY_BYTES, protection_window};
+pub use log::EntryNumber;
 pub use pins::PinnedInstant;
 pub use schedule::{Schedule, ScheduleError, Tier};
 pub use store::{History, HistoryOptions, Holders, TooOld, Version};

@@ -22,7 +22,7 @@
 //!    is in [`History::objects`].
 
 use super::chains::Chains;
-use super::log::VersionEntry;
+use super::log::{EntryNumber, VersionEntry};
 use super::pins::{PinnedInstant, Pins};
 use super::schedule::Schedule;
 use crate::history::{PURGED, names_object};
@@ -135,7 +135,7 @@ impl History {
 
     /// As `new`, and the first entry has this number.
     #[cfg(test)]
-    pub(super) fn starting_at(pages: u32, options: HistoryOptions, number: u32) -> Self {
+    pub(super) fn starting_at(pages: u32, options: HistoryOptions, number: EntryNumber) -> Self {
         History {
             chains: Chains::starting_at(pages, number),
             ..History::new(pages, options)
@@ -237,7 +237,7 @@ impl History {
     }
 
     /// Whether an entry will be kept when the window passes it.
-    fn is_needed(&self, number: u32, lpn: Lpn, stamp: u64) -> bool {
+    fn is_needed(&self, number: EntryNumber, lpn: Lpn, stamp: u64) -> bool {
         let schedule = self.options.schedule.as_ref();
         let scheduled = schedule.and_then(|s| s.last_before(self.oldest, stamp));
         let pinned = self.pins.last_before(stamp, lpn);
@@ -420,13 +420,13 @@ impl History {
 
     /// The numbers of the entries of the window, from the oldest to behind the newest, and the first
     /// that has changed since [`History::note_stored`]. Numbers run over.
-    pub fn numbers(&self) -> (u32, u32, u32) {
+    pub fn numbers(&self) -> (EntryNumber, EntryNumber, EntryNumber) {
         let (first, end) = self.chains.numbers();
         (first, end, self.chains.changed_from())
     }
 
     /// The entry of a number in use, as (page, object, stamp), after [`History::tidy`].
-    pub fn entry(&self, number: u32) -> (Lpn, ObjectId, u64) {
+    pub fn entry(&self, number: EntryNumber) -> (Lpn, ObjectId, u64) {
         self.chains.entry(number)
     }
 
@@ -450,7 +450,7 @@ impl History {
         if self.len() + entries < most as usize {
             return true;
         }
-        let needed = |&(number, entry): &(u32, &VersionEntry)| {
+        let needed = |&(number, entry): &(EntryNumber, &VersionEntry)| {
             entry.stamp > latest || self.is_needed(number, entry.lpn, entry.stamp)
         };
         let needed = self.chains.all().filter(needed).count();

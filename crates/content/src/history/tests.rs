@@ -274,7 +274,7 @@ impl Pair {
             schedule: (!tiers.is_empty()).then(|| Schedule::new(EXACT, tiers).unwrap()),
         };
         Pair {
-            history: History::starting_at(PAGES, options, number),
+            history: History::starting_at(PAGES, options, EntryNumber(number)),
             model,
             now: 0,
             written: 0,
