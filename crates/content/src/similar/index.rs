@@ -22,6 +22,29 @@ const PLACES_FOR_TWO: usize = 3;
 /// Nothing: places and objects name entries by their number plus 1, so that memory of zeros is an empty table.
 const NONE: u32 = 0;
 
+/// An entry of the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct IndexEntryId(u32);
+
+impl IndexEntryId {
+    #[inline(always)]
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// How places and objects name it.
+    #[inline(always)]
+    fn name(self) -> u32 {
+        self.0 + 1
+    }
+
+    /// The entry that a place or an object names, if it names any.
+    #[inline(always)]
+    fn named(name: u32) -> Option<Self> {
+        (name != NONE).then(|| IndexEntryId(name - 1))
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct IndexEntry<K> {
     object: K,
@@ -42,7 +65,7 @@ impl<K: Copy + Eq + fmt::Display + Into<u64>> Name for K {}
 pub struct SimilarIndex<K> {
     tables: [Vec<u32>; SUPER_FEATURES],
     entries: Vec<IndexEntry<K>>,
-    free: Vec<u32>,
+    free: Vec<IndexEntryId>,
     /// By object.
     entry_of: Vec<u32>,
     hand: usize,
@@ -90,10 +113,11 @@ impl<K: Name> SimilarIndex<K> {
         let mut best = None;
         let mut most = 0;
         for table in 0..SUPER_FEATURES {
-            for &place in &self.tables[table][self.bucket(table, sketch)] {
-                let Some(entry) = self.entry(place) else {
+            for &place in &self.tables[table][self.bucket(sketch.0[table])] {
+                let Some(id) = IndexEntryId::named(place) else {
                     break;
                 };
+                let entry = &self.entries[id.index()];
                 let shared = entry.sketch.shared(sketch);
                 if entry.sketch.0[table] == sketch.0[table]
                     && shared > most
@@ -108,18 +132,18 @@ impl<K: Name> SimilarIndex<K> {
 
     /// An object has been of use.
     pub fn touch(&mut self, object: K) {
-        if let Some(number) = self.entry_of(object) {
-            self.entries[number].used = true;
+        if let Some(id) = self.entry_of(object) {
+            self.entries[id.index()].used = true;
         }
     }
 
     /// Enters an object that has no entry.
     pub fn insert(&mut self, object: K, sketch: Sketch) {
         debug_assert!(!self.holds(object));
-        let Some(number) = self.take_free(object) else {
+        let Some(id) = self.take_free(object) else {
             return;
         };
-        self.entries[number] = IndexEntry {
+        self.entries[id.index()] = IndexEntry {
             object,
             sketch,
             places: SUPER_FEATURES as u8,
@@ -128,32 +152,34 @@ impl<K: Name> SimilarIndex<K> {
         if self.entry_of.len() <= number_of(object) {
             self.entry_of.resize(number_of(object) + 1, NONE);
         }
-        self.entry_of[number_of(object)] = number as u32 + 1;
+        self.entry_of[number_of(object)] = id.name();
         for table in 0..SUPER_FEATURES {
-            let bucket = self.bucket(table, &sketch);
+            let bucket = self.bucket(sketch.0[table]);
             let places = &mut self.tables[table][bucket];
             places.rotate_right(1);
-            let displaced = std::mem::replace(&mut places[0], number as u32 + 1);
-            self.lose_place(displaced);
+            let displaced = std::mem::replace(&mut places[0], id.name());
+            if let Some(displaced) = IndexEntryId::named(displaced) {
+                self.lose_place(displaced);
+            }
         }
     }
 
     /// Removes an object, if it has an entry.
     pub fn remove(&mut self, object: K) {
-        let Some(number) = self.entry_of(object) else {
+        let Some(id) = self.entry_of(object) else {
             return;
         };
-        let sketch = self.entries[number].sketch;
+        let sketch = self.entries[id.index()].sketch;
         for table in 0..SUPER_FEATURES {
-            let bucket = self.bucket(table, &sketch);
+            let bucket = self.bucket(sketch.0[table]);
             let places = &mut self.tables[table][bucket];
-            if let Some(at) = places.iter().position(|&p| p == number as u32 + 1) {
+            if let Some(at) = places.iter().position(|&p| p == id.name()) {
                 places[at..].rotate_left(1);
                 places[WAYS - 1] = NONE;
             }
         }
-        self.entries[number].places = 0;
-        self.forget(number);
+        self.entries[id.index()].places = 0;
+        self.forget(id);
     }
 
     /// Bytes held.
@@ -164,27 +190,23 @@ impl<K: Name> SimilarIndex<K> {
         words * size_of::<u32>() + self.entries.capacity() * size_of::<IndexEntry<K>>()
     }
 
-    fn entry_of(&self, object: K) -> Option<usize> {
-        let named = self.entry_of.get(number_of(object)).copied();
-        named.filter(|&n| n != NONE).map(|n| n as usize - 1)
+    fn entry_of(&self, object: K) -> Option<IndexEntryId> {
+        let name = self.entry_of.get(number_of(object)).copied();
+        name.and_then(IndexEntryId::named)
     }
 
-    fn entry(&self, place: u32) -> Option<&IndexEntry<K>> {
-        (place != NONE).then(|| &self.entries[place as usize - 1])
-    }
-
-    /// The places of a super-feature.
-    fn bucket(&self, table: usize, sketch: &Sketch) -> std::ops::Range<usize> {
-        let buckets = (self.tables[table].len() / WAYS) as u64;
+    /// The places of a super-feature in its table; all tables are as long.
+    fn bucket(&self, super_feature: u32) -> std::ops::Range<usize> {
+        let buckets = (self.tables[0].len() / WAYS) as u64;
         // Super-features are hashes: a product with their number spreads them as well as a remainder does.
-        let at = ((u64::from(sketch.0[table]) * buckets) >> 32) as usize * WAYS;
+        let at = ((u64::from(super_feature) * buckets) >> 32) as usize * WAYS;
         at..at + WAYS
     }
 
     /// A free entry for an object; if there is none, that of whoever the hand meets first that was of no use.
-    fn take_free(&mut self, object: K) -> Option<usize> {
-        if let Some(number) = self.free.pop() {
-            return Some(number as usize);
+    fn take_free(&mut self, object: K) -> Option<IndexEntryId> {
+        if let Some(id) = self.free.pop() {
+            return Some(id);
         }
         if self.entries.len() < self.capacity as usize {
             self.entries.push(IndexEntry {
@@ -193,7 +215,7 @@ impl<K: Name> SimilarIndex<K> {
                 places: 0,
                 used: false,
             });
-            return Some(self.entries.len() - 1);
+            return Some(IndexEntryId(self.entries.len() as u32 - 1));
         }
         if self.capacity == 0 {
             return None;
@@ -204,24 +226,21 @@ impl<K: Name> SimilarIndex<K> {
         let leaves = self.entries[self.hand].object;
         self.hand = (self.hand + 1) % self.entries.len();
         self.remove(leaves);
-        self.free.pop().map(|number| number as usize)
+        self.free.pop()
     }
 
-    fn lose_place(&mut self, place: u32) {
-        if place == NONE {
-            return;
-        }
-        let number = place as usize - 1;
-        self.entries[number].places -= 1;
-        if self.entries[number].places == 0 {
-            self.forget(number);
+    fn lose_place(&mut self, id: IndexEntryId) {
+        let entry = &mut self.entries[id.index()];
+        entry.places -= 1;
+        if entry.places == 0 {
+            self.forget(id);
         }
     }
 
     /// An entry has no place any more.
-    fn forget(&mut self, number: usize) {
-        self.entry_of[number_of(self.entries[number].object)] = NONE;
-        self.free.push(number as u32);
+    fn forget(&mut self, id: IndexEntryId) {
+        self.entry_of[number_of(self.entries[id.index()].object)] = NONE;
+        self.free.push(id);
     }
 
     /// Recounts everything; `is_base` says whether an object may be named.
@@ -239,7 +258,7 @@ impl<K: Name> SimilarIndex<K> {
                 for &place in &bucket[..used] {
                     places[place as usize - 1] += 1;
                     let sketch = self.entries[place as usize - 1].sketch;
-                    if self.bucket(number, &sketch).start != at * WAYS {
+                    if self.bucket(sketch.0[number]).start != at * WAYS {
                         return Err(format!(
                             "entry {} has a place in bucket {at} of table {number}, which is another's",
                             place - 1
@@ -260,7 +279,7 @@ impl<K: Name> SimilarIndex<K> {
                 continue;
             }
             live += 1;
-            if self.entry_of(entry.object) != Some(number) {
+            if self.entry_of(entry.object) != Some(IndexEntryId(number as u32)) {
                 return Err(format!(
                     "object {} of entry {number} is said to have {:?}",
                     entry.object,
