@@ -7,11 +7,11 @@ use std::sync::Arc;
 use flashlore_content::delta::{Short, Value};
 use flashlore_content::{Encoder, PAGE_BYTES, Sketch, VolumeKey};
 use flashlore_delta::Codec;
-use flashlore_flash::{Lpn, ObjectId};
+use flashlore_flash::{Lpn, ObjectId, PackSlot};
 use flashlore_ftl::mapping::packs::MOST_BYTES;
 
 use crate::format::packed::{self, EXTRA_BYTES, Head};
-use crate::format::{PackSlot, Record, UnitKind};
+use crate::format::{Record, UnitKind};
 use crate::unit::StoredUnit;
 use crate::values::{PackedValue, SharedWaiting, What};
 
@@ -140,8 +140,8 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
         unit
     }
 
-    fn unpack(&mut self, page: &StoredUnit, slot: usize) -> Arc<PackedValue> {
-        unpack(page, PackSlot(slot as u16))
+    fn unpack(&mut self, page: &StoredUnit, slot: PackSlot) -> Arc<PackedValue> {
+        unpack(page, slot)
     }
 }
 

@@ -66,9 +66,7 @@ impl ValueSource {
             HeldValue::Encoded { value, base } => ValueSource::Encoded {
                 value: match value {
                     HeldEncoded::Here(value) => Encoded::Here(value),
-                    HeldEncoded::Slot(ppn, slot) => {
-                        Encoded::Slot(place(ppn), PackSlot(slot as u16))
-                    }
+                    HeldEncoded::Slot(ppn, slot) => Encoded::Slot(place(ppn), slot),
                 },
                 base: base.map(|base| Box::new(ValueSource::new(*base, place))),
             },

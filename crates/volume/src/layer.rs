@@ -22,7 +22,7 @@ use flashlore_ftl::{ContentDevice, FtlError, Outcome, PlainFtl};
 use crate::error::NandError;
 use crate::fetch::{HeldPage, PlannedEncoding};
 use crate::format::rows::UNSHAREABLE;
-use crate::format::{MapRow, ObjectPlace, ObjectRow, PackRow, PackSlot, PackedRow, Slot, UnitKind};
+use crate::format::{MapRow, ObjectPlace, ObjectRow, PackRow, PackedRow, Slot, UnitKind};
 use crate::nand::Nand;
 use crate::survey::{StoredAs, Survey};
 use crate::unit::{LOST, Proof, StoredUnit};
@@ -627,7 +627,7 @@ impl<T: OnMedium> Layer for WithObjects<T> {
                 pack,
                 base,
                 length: found.length,
-                slot: PackSlot(slot as u16),
+                slot,
             })
         });
         let whole = || ObjectPlace::Unit(objects.at(handle));

@@ -11,7 +11,7 @@ use flashlore_content::{Digest, Encoder, NoCensus, PageBytes, VolumeKey};
 use flashlore_delta::Codec;
 use flashlore_flash::faults::{Faulty, Odds};
 use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::{Lpn, Ppn, Tag, When};
+use flashlore_flash::{Lpn, PackSlot, Ppn, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
@@ -77,9 +77,9 @@ impl Encoder<Digest, Unit> for Bytes {
         Unit::Packed(values.into())
     }
 
-    fn unpack(&mut self, page: &Unit, slot: usize) -> Arc<[u8]> {
+    fn unpack(&mut self, page: &Unit, slot: PackSlot) -> Arc<[u8]> {
         match page {
-            Unit::Packed(values) => Arc::clone(&values[slot]),
+            Unit::Packed(values) => Arc::clone(&values[slot.index()]),
             Unit::Page(_) => panic!("nothing was packed there"),
         }
     }

@@ -4,6 +4,8 @@
 //! distribution, drawn for each write anew. Here the draw depends on the seed, on the two values and on
 //! nothing else, so that it does not matter in which order writes are encoded, or how often.
 
+use flashlore_flash::PackSlot;
+
 use super::{Encoder, Value};
 use crate::page::{PageTag, spread};
 
@@ -67,7 +69,7 @@ impl Encoder<PageTag, ()> for Drawn {
 
     fn pack(&mut self, _values: &[()]) {}
 
-    fn unpack(&mut self, _page: &(), _slot: usize) {}
+    fn unpack(&mut self, _page: &(), _slot: PackSlot) {}
 }
 
 /// A number of the standard normal distribution for a seed and a key (Box and Muller, 1958).

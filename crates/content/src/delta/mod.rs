@@ -12,7 +12,7 @@ pub mod drawn;
 pub use drawn::{Drawn, Ratio};
 
 use crate::similar::Sketch;
-use flashlore_flash::{Lpn, ObjectId};
+use flashlore_flash::{Lpn, ObjectId, PackSlot};
 
 /// A value and the page that holds it.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ pub trait Encoder<C, P> {
     fn pack(&mut self, values: &[Self::Encoded]) -> P;
 
     /// The encoded value in the slot of a packed page.
-    fn unpack(&mut self, page: &P, slot: usize) -> Self::Encoded;
+    fn unpack(&mut self, page: &P, slot: PackSlot) -> Self::Encoded;
 }
 
 /// Nothing is encoded.
@@ -131,7 +131,7 @@ impl<C, P> Encoder<C, P> for NoEncoder {
         match values[0] {}
     }
 
-    fn unpack(&mut self, _: &P, _: usize) -> Never {
+    fn unpack(&mut self, _: &P, _: PackSlot) -> Never {
         unreachable!("nothing was packed")
     }
 }

@@ -4,7 +4,7 @@
 use flashlore_content::Encoder;
 use flashlore_content::history::History;
 use flashlore_flash::{
-    Cause, Completion, Lpn, ObjectId, Owner, PackId, Ppn, Ready, Tag, Time, When,
+    Cause, Completion, Lpn, ObjectId, Owner, PackId, PackSlot, Ppn, Ready, Tag, Time, When,
 };
 
 use super::device::{ContentDevice, Policies};
@@ -99,7 +99,7 @@ pub enum HeldEncoded<V> {
     /// It is at hand.
     Here(V),
     /// In a slot of a packed page.
-    Slot(Ppn, usize),
+    Slot(Ppn, PackSlot),
 }
 
 /// What a recovery found.

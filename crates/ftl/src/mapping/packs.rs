@@ -18,7 +18,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::hints::prefetch;
-use flashlore_flash::{Lpn, ObjectId, PackId, Ppn};
+use flashlore_flash::{Lpn, ObjectId, PackId, PackSlot, Ppn};
 
 /// Bytes in front of the directory: number of slots, and two unused.
 pub const HEADER_BYTES: u32 = 4;
@@ -383,16 +383,16 @@ impl<E: Clone> Packs<E> {
     }
 
     /// The slot of an object in its page, and what it says.
-    pub fn slot_of(&self, pack: PackId, object: ObjectId) -> Option<(usize, Slot)> {
-        let slots = self.packs[pack.index()].slots.iter().enumerate();
-        let mut found = slots.filter(|(_, slot)| slot.object == object);
-        found.next().map(|(i, slot)| (i, *slot))
+    pub fn slot_of(&self, pack: PackId, object: ObjectId) -> Option<(PackSlot, Slot)> {
+        let slots = &self.packs[pack.index()].slots;
+        let at = slots.iter().position(|slot| slot.object == object)?;
+        Some((PackSlot(at as u16), slots[at]))
     }
 
     /// A value of a page that is still being filled.
-    pub fn in_ram(&self, pack: PackId, slot: usize) -> Option<&E> {
+    pub fn in_ram(&self, pack: PackId, slot: PackSlot) -> Option<&E> {
         let filling = self.in_ram_pages().find(|f| f.pack == pack)?;
-        filling.values.get(slot)
+        filling.values.get(slot.index())
     }
 
     /// Numbers of packed pages there are, free ones too.
@@ -413,7 +413,7 @@ impl<E: Clone> Packs<E> {
 
     /// An object is not packed in this page any more; it is not live.
     pub fn remove(&mut self, pack: PackId, object: ObjectId) -> Removed<E> {
-        let Some((i, slot)) = self.slot_of(pack, object) else {
+        let Some((at, slot)) = self.slot_of(pack, object) else {
             unreachable!("a packed object has a slot in its page")
         };
         let before = self.dead_bytes(pack);
@@ -423,10 +423,10 @@ impl<E: Clone> Packs<E> {
         let mut fillings = self.filling.iter_mut().flatten().chain(&mut self.waiting);
         if let Some(filling) = fillings.find(|f| f.pack == pack) {
             record.written_bytes -= slot.bytes();
-            record.slots.remove(i);
-            return Removed::FromRam(filling.values.remove(i));
+            record.slots.remove(at.index());
+            return Removed::FromRam(filling.values.remove(at.index()));
         }
-        record.slots[i].object = ObjectId::NONE;
+        record.slots[at.index()].object = ObjectId::NONE;
         if record.named_bytes > 0 {
             let after = before + u32::from(slot.bytes());
             return Removed::Slack { ppn, before, after };

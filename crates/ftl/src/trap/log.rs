@@ -15,7 +15,7 @@
 use std::collections::VecDeque;
 
 use flashlore_flash::geometry::UNIT_BYTES;
-use flashlore_flash::{Lpn, PackId, Ppn};
+use flashlore_flash::{Lpn, PackId, PackSlot, Ppn};
 
 use crate::mapping::packs::{HEADER_BYTES, MOST_BYTES, SLOT_BYTES};
 
@@ -99,9 +99,9 @@ impl<V, P> Default for Filling<V, P> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EncodedPlace {
     /// In the log page being filled: which of its values.
-    InRam(usize),
+    InRam(PackSlot),
     /// On flash: in which unit, and which of its values.
-    OnFlash(Ppn, usize),
+    OnFlash(Ppn, PackSlot),
 }
 
 /// What is to be recorded.
@@ -334,8 +334,8 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
     pub fn place(&self, number: u64, entry: &LogEntry<C>) -> EncodedPlace {
         let at = self.on_flash.partition_point(|page| page.end <= number);
         match self.on_flash.get(at) {
-            Some(page) => EncodedPlace::OnFlash(page.location, usize::from(entry.slot - page.gone)),
-            None => EncodedPlace::InRam(usize::from(entry.slot - self.filling.gone)),
+            Some(page) => EncodedPlace::OnFlash(page.location, PackSlot(entry.slot - page.gone)),
+            None => EncodedPlace::InRam(PackSlot(entry.slot - self.filling.gone)),
         }
     }
 

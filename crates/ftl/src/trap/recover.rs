@@ -127,7 +127,7 @@ where
                 let filling = trap.log.in_ram();
                 match &filling.raw {
                     Some(page) => page.clone(),
-                    None => trap.encoder.decode(base, &filling.values[slot]),
+                    None => trap.encoder.decode(base, &filling.values[slot.index()]),
                 }
             }
         };

@@ -2,6 +2,7 @@
 
 use flashlore_content::delta::{Encoder, Value};
 use flashlore_content::{Content, Sketch};
+use flashlore_flash::PackSlot;
 
 /// A value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,10 +126,10 @@ impl Encoder<V, Page> for Lengths {
         Page::Packed(values.to_vec())
     }
 
-    fn unpack(&mut self, page: &Page, slot: usize) -> Encoded {
+    fn unpack(&mut self, page: &Page, slot: PackSlot) -> Encoded {
         match page {
             Page::Whole(value) => panic!("{value:?} was taken for a packed page"),
-            Page::Packed(values) => values[slot],
+            Page::Packed(values) => values[slot.index()],
         }
     }
 }

@@ -18,17 +18,6 @@ index!(
     TableSlot
 );
 
-/// Which value of a packed page, counted in the order of their heads.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PackSlot(pub u16);
-
-impl PackSlot {
-    /// As an index into the slots of a packed page.
-    pub fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
-
 impl RowId {
     /// The rows of a range, in order.
     pub fn each(rows: Range<RowId>) -> impl Iterator<Item = RowId> {

@@ -18,7 +18,8 @@ pub mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use address::{PackSlot, PageInTable, RowId, TablePage, TableSlot};
+pub use address::{PageInTable, RowId, TablePage, TableSlot};
+pub use flashlore_flash::PackSlot;
 pub use areas::{Areas, AreasError};
 pub use journal::{Batch, Change, JournalEntry};
 pub use notes::{ClockNote, Note, NoteKind, PurgeNote};

@@ -25,7 +25,7 @@ use flashlore_content::{Digest, PAGE_BYTES, VolumeKey};
 use flashlore_flash::Lpn;
 use flashlore_ftl::mapping::packs::SLOT_BYTES;
 
-use super::address::PackSlot;
+use super::PackSlot;
 use super::cursor::{Reader, Writer};
 
 /// Bytes in front of the heads.

@@ -3,7 +3,7 @@
 use flashlore_content::Digest;
 use flashlore_flash::{ObjectId, PackId, Ppn, Stream};
 
-use super::address::PackSlot;
+use super::PackSlot;
 use super::cursor::{Reader, Writer};
 use super::journal::stream_of;
 use super::superblock::Identity;

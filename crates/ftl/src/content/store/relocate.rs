@@ -9,8 +9,8 @@
 
 use flashlore_content::Encoder;
 use flashlore_flash::{
-    BlockId, Cause, Completion, Flash, Lpn, ObjectId, Owned, Owner, PackId, PlaneId, Ppn, Ready,
-    Route, Stream, Tag, Time, Unit, When,
+    BlockId, Cause, Completion, Flash, Lpn, ObjectId, Owned, Owner, PackId, PackSlot, PlaneId, Ppn,
+    Ready, Route, Stream, Tag, Time, Unit, When,
 };
 
 use super::{Store, note_removed};
@@ -46,7 +46,7 @@ impl<T: Parts> Store<T> {
             return Ok(false);
         };
         let slot = view.packing.packs.slot_of(pack, dependent);
-        let merges = |(_, slot): &(usize, Slot)| self.policies.is_to_merge(&view, slot);
+        let merges = |(_, slot): &(PackSlot, Slot)| self.policies.is_to_merge(&view, slot);
         let Some((_, Slot { lpn, .. })) = slot.filter(merges) else {
             return Ok(false);
         };
@@ -72,7 +72,7 @@ impl<T: Parts> Store<T> {
             return Ok(());
         };
         let slots = packing.borrow_slots(pack);
-        for (i, &slot) in slots.iter().enumerate() {
+        for (i, &slot) in (0..).map(PackSlot).zip(&slots) {
             if !slot.object.is_some() || !self.is_here(pack, slot.object) {
                 continue;
             }
@@ -155,7 +155,7 @@ impl<T: Parts> Store<T> {
         let slots = packing.borrow_slots(pack);
         core.read(Ready::At(at), from, Cause::Merge, Tag::NONE)?;
         let page = core.content(from)?;
-        for (i, &slot) in slots.iter().enumerate() {
+        for (i, &slot) in (0..).map(PackSlot).zip(&slots) {
             let fits = |p: &Packing<EncodedOf<T>>| p.packs.fits(Filler::Gc, slot.length, None);
             if self.packing.as_ref().is_some_and(|packing| !fits(packing)) {
                 self.program_pack(core, Filler::Gc, When::now(at), slot.lpn, |_| Tag::NONE)?;

@@ -11,6 +11,7 @@ pub mod rated;
 
 use flashlore_content::delta::{Drawn, Value};
 use flashlore_content::{Encoder, PageTag, Sketch};
+use flashlore_flash::PackSlot;
 
 pub use measured::Measured;
 pub use rated::Rated;
@@ -68,7 +69,7 @@ impl Encoder<PageTag, ()> for Lengths<'_> {
 
     fn pack(&mut self, _values: &[()]) {}
 
-    fn unpack(&mut self, _page: &(), _slot: usize) {}
+    fn unpack(&mut self, _page: &(), _slot: PackSlot) {}
 }
 
 /// A length, if it is at most `limit`.
