@@ -23,9 +23,9 @@ use std::collections::VecDeque;
 use flashlore_flash::{Lpn, MapPageId, ObjectId, Ppn};
 
 use super::entries::{Entries, Touched};
-use super::journal::Journal;
+use super::journal::{Journal, JournalSlot};
 use super::referrers::Referrers;
-use super::{Access, CacheOptions, DELTAS, ENTRIES_PER_PAGE, EntryKind, MapCache, MapEntry, PAGES};
+use super::{Access, CacheOptions, ENTRIES_PER_PAGE, EntryKind, MapCache, MapEntry, MapTable};
 
 /// A map of which a part is in RAM.
 #[derive(Debug, Clone)]
@@ -89,12 +89,26 @@ impl<P> CachedMap<P> {
     }
 
     /// The translation page that has a table's part of an entry.
-    fn page_of(&self, lpn: Lpn, table: usize) -> MapPageId {
+    fn page_of(&self, lpn: Lpn, table: MapTable) -> MapPageId {
         MapPageId(table as u32 * self.table_pages + lpn.0 / ENTRIES_PER_PAGE)
     }
 
+    /// The table of a translation page, and the first logical page of which it has a part of the entry.
+    fn first_entry_of(&self, page: MapPageId) -> (MapTable, Lpn) {
+        let (table, page) = match page.0.checked_sub(self.table_pages) {
+            None => (MapTable::Pages, page.0),
+            Some(page) => (MapTable::Deltas, page),
+        };
+        (table, Lpn(page * ENTRIES_PER_PAGE))
+    }
+
+    /// The page in a slot of the journals.
+    fn journal_page(&self, slot: JournalSlot) -> MapPageId {
+        MapPageId(self.stale.len() as u32 + slot.0)
+    }
+
     /// A table's part of an entry has a new value.
-    fn part_changed(&mut self, lpn: Lpn, table: usize) {
+    fn part_changed(&mut self, lpn: Lpn, table: MapTable) {
         if let Some(journal) = &mut self.journal {
             journal.record(table);
         }
@@ -111,10 +125,10 @@ impl<P> CachedMap<P> {
     }
 
     /// The pages of a table of which entries in RAM are newer are to be written.
-    fn fold(&mut self, table: usize) {
-        for page in 0..self.table_pages {
-            if self.entries.is_dirty(table, page) {
-                self.grow_stale(MapPageId(table as u32 * self.table_pages + page));
+    fn fold(&mut self, table: MapTable) {
+        for first in (0..self.table_pages).map(|page| Lpn(page * ENTRIES_PER_PAGE)) {
+            if self.entries.is_dirty(table, first) {
+                self.grow_stale(self.page_of(first, table));
             }
         }
     }
@@ -151,10 +165,11 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
         };
         let mut write_back = [None; 2];
         if let Some(dropped) = dropped {
-            for table in [PAGES, DELTAS].into_iter().filter(|&t| dropped.dirty[t]) {
+            let newer = |&table: &MapTable| dropped.dirty[table as usize];
+            for table in MapTable::ALL.into_iter().filter(newer) {
                 let page = self.page_of(dropped.lpn, table);
                 self.grow_stale(page);
-                write_back[table] = Some(page);
+                write_back[table as usize] = Some(page);
             }
         }
         Access::Miss {
@@ -170,8 +185,8 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
             .is_some_and(|b| b.object_of(lpn).is_some());
         let second = delta && !self.entry(lpn).waits;
         [
-            Some(self.page_of(lpn, PAGES)),
-            second.then(|| self.page_of(lpn, DELTAS)),
+            Some(self.page_of(lpn, MapTable::Pages)),
+            second.then(|| self.page_of(lpn, MapTable::Deltas)),
         ]
     }
 
@@ -180,7 +195,7 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
     }
 
     fn changed(&mut self, lpn: Lpn) {
-        self.part_changed(lpn, PAGES);
+        self.part_changed(lpn, MapTable::Pages);
     }
 
     fn refers(&mut self, lpn: Lpn, entry: MapEntry) {
@@ -195,26 +210,30 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
         self.set_waiting(lpn, entry.waits);
         let has_place = entry.base.is_some() || !entry.waits;
         if has_place && entry.lies() != before.lies() {
-            self.part_changed(lpn, PAGES);
+            self.part_changed(lpn, MapTable::Pages);
         }
         if entry.base.is_some() && !entry.waits {
-            self.part_changed(lpn, DELTAS);
+            self.part_changed(lpn, MapTable::Deltas);
         }
     }
 
     fn moved(&mut self, object: ObjectId) {
         let Some(referrers) = self.referrers.take() else {
-            self.part_changed(object.as_page(), PAGES);
+            self.part_changed(object.as_page(), MapTable::Pages);
             return;
         };
         let bases = self.bases.take();
         let is_delta = |lpn| bases.as_ref().is_some_and(|b| b.object_of(lpn).is_some());
         for lpn in referrers.of(object) {
             self.set_waiting(lpn, false);
-            self.part_changed(lpn, if is_delta(lpn) { DELTAS } else { PAGES });
+            let table = match is_delta(lpn) {
+                true => MapTable::Deltas,
+                false => MapTable::Pages,
+            };
+            self.part_changed(lpn, table);
         }
         for lpn in bases.iter().flat_map(|b| b.of(object)) {
-            self.part_changed(lpn, PAGES);
+            self.part_changed(lpn, MapTable::Pages);
         }
         self.referrers = Some(referrers);
         self.bases = bases;
@@ -252,9 +271,8 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
     }
 
     fn written(&mut self, page: MapPageId) {
-        let table = page.0 / self.table_pages;
-        self.entries
-            .clean(table as usize, page.0 % self.table_pages);
+        let (table, first) = self.first_entry_of(page);
+        self.entries.clean(table, first);
         if std::mem::replace(&mut self.stale[page.index()], false) {
             self.stale_pages -= 1;
         }
@@ -262,7 +280,7 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
 
     fn due(&mut self) -> Option<MapPageId> {
         let (_, slot) = self.journal.as_ref()?.due()?;
-        Some(MapPageId(self.stale.len() as u32 + slot))
+        Some(self.journal_page(slot))
     }
 
     fn journalled(&mut self) {
@@ -282,7 +300,7 @@ impl<P: Clone> MapCache<P> for CachedMap<P> {
     fn take_folded(&mut self) -> Option<MapPageId> {
         let journal = self.journal.as_mut().filter(|_| self.stale_pages == 0)?;
         let slot = journal.take_folded()?;
-        Some(MapPageId(self.stale.len() as u32 + slot))
+        Some(self.journal_page(slot))
     }
 
     fn stale(&self) -> u32 {

@@ -2,7 +2,9 @@
 //!
 //! Invariant: only a cached entry is dirty.
 
-use super::{ENTRIES_PER_PAGE, TABLES};
+use std::ops::Range;
+
+use super::{ENTRIES_PER_PAGE, MapTable};
 use crate::segmented::{Segments, Use};
 use flashlore_flash::Lpn;
 
@@ -24,7 +26,7 @@ pub struct Dropped {
     /// Its logical page.
     pub lpn: Lpn,
     /// Whether it was newer than flash, by table.
-    pub dirty: [bool; TABLES],
+    pub dirty: [bool; MapTable::COUNT],
 }
 
 /// The cache.
@@ -32,7 +34,7 @@ pub struct Dropped {
 pub struct Entries {
     cached: Segments,
     /// Dirty bits, by table; none for a table that there is not.
-    dirty: [Vec<u64>; TABLES],
+    dirty: [Vec<u64>; MapTable::COUNT],
 }
 
 impl Entries {
@@ -63,24 +65,22 @@ impl Entries {
     }
 
     /// What a table says of a cached entry is older than the entry from now on; false if it is not cached.
-    pub fn mark(&mut self, lpn: Lpn, table: usize) -> bool {
+    pub fn mark(&mut self, lpn: Lpn, table: MapTable) -> bool {
         let cached = self.cached.holds(lpn);
         if cached {
-            self.dirty[table][lpn.index() / 64] |= 1 << (lpn.0 % 64);
+            self.dirty[table as usize][lpn.index() / 64] |= 1 << (lpn.0 % 64);
         }
         cached
     }
 
-    /// The entries of a page of a table are as on flash.
-    pub fn clean(&mut self, table: usize, page: u32) {
-        let first = page as usize * WORDS_PER_PAGE;
-        self.dirty[table][first..first + WORDS_PER_PAGE].fill(0);
+    /// The entries of a page of a table, of which one is named, are as on flash.
+    pub fn clean(&mut self, table: MapTable, lpn: Lpn) {
+        self.dirty[table as usize][words_beside(lpn)].fill(0);
     }
 
-    /// Whether any entry of a page of a table is newer than flash.
-    pub fn is_dirty(&self, table: usize, page: u32) -> bool {
-        let first = page as usize * WORDS_PER_PAGE;
-        self.dirty[table][first..first + WORDS_PER_PAGE]
+    /// Whether any entry of a page of a table, of which one is named, is newer than flash.
+    pub fn is_dirty(&self, table: MapTable, lpn: Lpn) -> bool {
+        self.dirty[table as usize][words_beside(lpn)]
             .iter()
             .any(|&word| word != 0)
     }
@@ -101,6 +101,12 @@ impl Entries {
         }
         Ok(())
     }
+}
+
+/// Where the dirty bits of the entries lie that share a page of a table with this one.
+fn words_beside(lpn: Lpn) -> Range<usize> {
+    let first = (lpn.0 / ENTRIES_PER_PAGE) as usize * WORDS_PER_PAGE;
+    first..first + WORDS_PER_PAGE
 }
 
 /// Clears a bit; whether it was set.

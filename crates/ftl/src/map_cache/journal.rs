@@ -10,7 +10,12 @@
 //! Invariants: a slot is free, in a journal, or in one being folded; a journal has no more pages than it may;
 //! one that has as many is folded as soon as the fold before it is over.
 
-use super::{ENTRIES_PER_PAGE, TABLES};
+use super::{ENTRIES_PER_PAGE, MapTable};
+
+flashlore_flash::index!(
+    /// A journal page among those that all journals may take on flash.
+    JournalSlot
+);
 
 /// Records of a page: they are as long as entries.
 const RECORDS_PER_PAGE: u32 = ENTRIES_PER_PAGE;
@@ -23,27 +28,28 @@ struct Log {
     /// Pages that are full and not programmed.
     due: u32,
     /// Slots on flash since the last fold began.
-    pages: Vec<u32>,
+    pages: Vec<JournalSlot>,
     /// Slots of the journal that is being folded.
-    folding: Vec<u32>,
+    folding: Vec<JournalSlot>,
 }
 
 /// The journals.
 #[derive(Debug, Clone)]
 pub struct Journal {
-    logs: [Log; TABLES],
+    logs: [Log; MapTable::COUNT],
     /// Pages of a journal that are folded together.
     most: u32,
-    free: Vec<u32>,
+    free: Vec<JournalSlot>,
 }
 
 impl Journal {
     /// Empty journals of so many tables, folded at so many pages (at least one).
     pub fn new(tables: usize, most: u32) -> Self {
+        let free = (0..Self::slots(tables, most)).map(JournalSlot);
         Journal {
             logs: Default::default(),
             most: most.max(1),
-            free: (0..Self::slots(tables, most)).rev().collect(),
+            free: free.rev().collect(),
         }
     }
 
@@ -53,8 +59,8 @@ impl Journal {
     }
 
     /// An entry of a table has changed.
-    pub fn record(&mut self, table: usize) {
-        let log = &mut self.logs[table];
+    pub fn record(&mut self, table: MapTable) {
+        let log = &mut self.logs[table as usize];
         log.records += 1;
         if log.records == RECORDS_PER_PAGE {
             log.records = 0;
@@ -62,11 +68,17 @@ impl Journal {
         }
     }
 
+    /// The first table whose journal is so.
+    fn first_of(&self, is_so: impl Fn(&Log) -> bool) -> Option<MapTable> {
+        let mut tables = MapTable::ALL.into_iter();
+        tables.find(|&table| is_so(&self.logs[table as usize]))
+    }
+
     /// The table, and the slot, of the page that is to be programmed next. A journal that is full waits for
     /// its fold.
-    pub fn due(&self) -> Option<(usize, u32)> {
+    pub fn due(&self) -> Option<(MapTable, JournalSlot)> {
         let ready = |log: &Log| log.due > 0 && (log.pages.len() as u32) < self.most;
-        let table = self.logs.iter().position(ready)?;
+        let table = self.first_of(ready)?;
         Some((table, *self.free.last()?))
     }
 
@@ -74,23 +86,23 @@ impl Journal {
     pub fn programmed(&mut self) {
         if let Some((table, slot)) = self.due() {
             self.free.pop();
-            self.logs[table].due -= 1;
-            self.logs[table].pages.push(slot);
+            self.logs[table as usize].due -= 1;
+            self.logs[table as usize].pages.push(slot);
         }
     }
 
     /// The table whose journal is full and can be folded: that begins now.
-    pub fn begin_fold(&mut self) -> Option<usize> {
+    pub fn begin_fold(&mut self) -> Option<MapTable> {
         let full = |log: &Log| log.pages.len() as u32 == self.most && log.folding.is_empty();
-        let table = self.logs.iter().position(full)?;
-        let log = &mut self.logs[table];
+        let table = self.first_of(full)?;
+        let log = &mut self.logs[table as usize];
         std::mem::swap(&mut log.pages, &mut log.folding);
         Some(table)
     }
 
     /// No page of any table is older than what was known when the folds began: answers a slot that is not
     /// needed any more.
-    pub fn take_folded(&mut self) -> Option<u32> {
+    pub fn take_folded(&mut self) -> Option<JournalSlot> {
         let slot = self.logs.iter_mut().find_map(|log| log.folding.pop())?;
         self.free.push(slot);
         Some(slot)
@@ -105,7 +117,7 @@ impl Journal {
             .logs
             .iter()
             .flat_map(|log| log.pages.iter().chain(&log.folding));
-        let mut all: Vec<u32> = used.chain(&self.free).copied().collect();
+        let mut all: Vec<u32> = used.chain(&self.free).map(|slot| slot.0).collect();
         all.sort_unstable();
         if !all.iter().copied().eq(0..slots) {
             return Err(format!(

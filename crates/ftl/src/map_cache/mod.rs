@@ -29,12 +29,21 @@ pub const ENTRY_BYTES: u32 = 8;
 /// Entries of a translation page, which is one mapping unit.
 pub const ENTRIES_PER_PAGE: u32 = flashlore_flash::geometry::UNIT_BYTES / ENTRY_BYTES;
 
-/// The most tables there are.
-pub const TABLES: usize = 2;
-/// The table of where values, or their bases, lie.
-pub const PAGES: usize = 0;
-/// The table of where deltas lie.
-pub const DELTAS: usize = 1;
+/// A table behind the entries. Where these are not fused of two there is the first alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MapTable {
+    /// Of where values, or their bases, lie.
+    Pages = 0,
+    /// Of where deltas lie.
+    Deltas = 1,
+}
+
+impl MapTable {
+    /// All of them, in order.
+    pub const ALL: [MapTable; 2] = [MapTable::Pages, MapTable::Deltas];
+    /// How many there are at most.
+    pub const COUNT: usize = MapTable::ALL.len();
+}
 
 /// What map entries name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
