@@ -12,13 +12,11 @@ use std::collections::BTreeSet;
 
 use flashlore_flash::{BlockId, Ppn, Ready, Route, Stream, Tag, Unit};
 
-use crate::blocks::NO_BLOCK;
-
 /// The free blocks of a plane.
 #[derive(Debug, Clone, Default)]
 pub struct FreeList {
     /// (erases if these count, order of becoming free, block)
-    blocks: BTreeSet<(u32, u32, u32)>,
+    blocks: BTreeSet<(u32, u32, BlockId)>,
     by_wear: bool,
     freed: u32,
 }
@@ -36,13 +34,13 @@ impl FreeList {
     /// Adds an erased block.
     pub fn push(&mut self, block: BlockId, erases: u32) {
         let key = if self.by_wear { erases } else { 0 };
-        self.blocks.insert((key, self.freed, block.0));
+        self.blocks.insert((key, self.freed, block));
         self.freed = self.freed.wrapping_add(1);
     }
 
     /// Takes the next block.
     pub fn pop(&mut self) -> Option<BlockId> {
-        self.blocks.pop_first().map(|(_, _, block)| BlockId(block))
+        self.blocks.pop_first().map(|(_, _, block)| block)
     }
 
     /// Takes the block that scores highest.
@@ -50,9 +48,9 @@ impl FreeList {
         let &key = self
             .blocks
             .iter()
-            .max_by_key(|&&(_, _, block)| score(BlockId(block)))?;
+            .max_by_key(|&&(_, _, block)| score(block))?;
         self.blocks.remove(&key);
-        Some(BlockId(key.2))
+        Some(key.2)
     }
 
     /// Free blocks.
@@ -67,33 +65,39 @@ impl FreeList {
 
     /// The blocks, in the order they will be taken.
     pub fn iter(&self) -> impl Iterator<Item = BlockId> + '_ {
-        self.blocks.iter().map(|&(_, _, block)| BlockId(block))
+        self.blocks.iter().map(|&(_, _, block)| block)
     }
 }
 
 /// A block being filled.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenBlock {
-    /// The block, or [`NO_BLOCK`].
-    pub block: u32,
+    /// The block, or [`BlockId::NONE`].
+    pub block: BlockId,
     /// The unit the next append takes.
-    pub next: u32,
+    pub next: Ppn,
     /// One past its last data unit.
-    pub end: u32,
+    pub end: Ppn,
 }
 
 /// No block is open.
 pub const CLOSED: OpenBlock = OpenBlock {
-    block: NO_BLOCK,
-    next: 0,
-    end: 0,
+    block: BlockId::NONE,
+    next: Ppn(0),
+    end: Ppn(0),
 };
 
 impl OpenBlock {
     /// Whether there is one.
     #[inline(always)]
     pub fn is_open(&self) -> bool {
-        self.block != NO_BLOCK
+        self.block.is_some()
+    }
+
+    /// Units that it takes before it is full; none where no block is open.
+    #[inline(always)]
+    pub fn room(&self) -> u32 {
+        self.end.0 - self.next.0
     }
 }
 
@@ -142,17 +146,13 @@ impl<P> Plane<P> {
         }
     }
 
-    /// The stream whose open block's buffer holds a unit, and its slot there.
-    pub fn buffered(
-        &self,
-        block: BlockId,
-        ppn: Ppn,
-        units_per_page: u32,
-    ) -> Option<(usize, usize)> {
-        let stream = self.open.iter().position(|o| o.block == block.0)?;
-        let slot = (ppn.0 % units_per_page) as usize;
-        let page = ppn.0 - slot as u32;
-        let filling = self.open[stream].next / units_per_page * units_per_page;
-        (page == filling && slot < self.buffers[stream].units.len()).then_some((stream, slot))
+    /// The unit that the buffer of an open block holds for `ppn`, if it does.
+    pub fn buffered(&self, block: BlockId, ppn: Ppn, units_per_page: u32) -> Option<&Unit<P>> {
+        let stream = self.open.iter().position(|o| o.block == block)?;
+        let slot = ppn.0 % units_per_page;
+        let page = ppn.0 - slot;
+        let filling = self.open[stream].next.0 / units_per_page * units_per_page;
+        let unit = self.buffers[stream].units.get(slot as usize);
+        unit.filter(|_| page == filling)
     }
 }

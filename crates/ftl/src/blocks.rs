@@ -17,14 +17,13 @@
 //! in the bucket of its pool with its weight; no bucket below `lowest` holds a block; turns are in
 //! ascending order of `sealed`.
 
+use std::ops::Range;
+
 use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::hints::{on_large_pages, prefetch};
-use flashlore_flash::{BlockId, Geometry, Ppn};
+use flashlore_flash::{BlockId, Geometry, PoolId, Ppn};
 
 use crate::erase_tally::EraseTally;
-
-/// No block.
-pub const NO_BLOCK: u32 = u32::MAX;
 
 /// Where a block is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,19 +46,19 @@ pub enum BlockPhase {
 #[derive(Debug, Clone, Copy)]
 #[repr(align(32))]
 pub struct Block {
-    next: u32,
-    prev: u32,
+    next: BlockId,
+    prev: BlockId,
     /// The block whose turn is next, and the one whose turn was before.
-    later: u32,
-    earlier: u32,
+    later: BlockId,
+    earlier: BlockId,
     /// Times it was erased.
     pub erases: u32,
     /// Number of the sealing, counted over the device; a turn that passes over the block renews it.
     pub sealed: u32,
     /// Valid units in it.
     pub valid: u16,
-    /// Its pool.
-    pub pool: u16,
+    /// Its pool; there are fewer than 2^16.
+    pool: u16,
     /// What packed pages in it hold that nobody refers to, in grains.
     slack: u16,
     /// Where it is in its life.
@@ -69,6 +68,12 @@ pub struct Block {
 const _: () = assert!(size_of::<Block>() == 32);
 
 impl Block {
+    /// Its pool.
+    #[inline(always)]
+    pub fn pool(&self) -> PoolId {
+        PoolId(self.pool.into())
+    }
+
     /// Its valid units less the whole units of its slack, in which a unit has so many grains.
     #[inline(always)]
     fn weight(&self, grain_bits: u32) -> u32 {
@@ -78,13 +83,13 @@ impl Block {
 
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
-    head: u32,
-    tail: u32,
+    head: BlockId,
+    tail: BlockId,
 }
 
 const EMPTY: Bucket = Bucket {
-    head: NO_BLOCK,
-    tail: NO_BLOCK,
+    head: BlockId::NONE,
+    tail: BlockId::NONE,
 };
 
 /// All blocks of the device.
@@ -117,18 +122,18 @@ impl Blocks {
         geometry: &Geometry,
         data_units: u32,
         pools: usize,
-        pool_of: impl Fn(BlockId) -> usize,
+        pool_of: impl Fn(BlockId) -> PoolId,
     ) -> Self {
         let record = |block| Block {
-            next: NO_BLOCK,
-            prev: NO_BLOCK,
-            later: NO_BLOCK,
-            earlier: NO_BLOCK,
+            next: BlockId::NONE,
+            prev: BlockId::NONE,
+            later: BlockId::NONE,
+            earlier: BlockId::NONE,
             erases: 0,
             sealed: 0,
             valid: 0,
             slack: 0,
-            pool: pool_of(BlockId(block)) as u16,
+            pool: pool_of(BlockId(block)).0 as u16,
             state: BlockPhase::Free,
         };
         let buckets_per_pool = data_units + 1;
@@ -180,9 +185,16 @@ impl Blocks {
     }
 
     /// The blocks of a pool: pools are whole branches of the geometry, so their numbers are dense.
-    pub fn members(&self, pool: usize) -> std::ops::Range<u32> {
+    pub fn members(&self, pool: PoolId) -> Range<BlockId> {
         let count = (self.records.len() / self.lowest.len()) as u32;
-        pool as u32 * count..(pool as u32 + 1) * count
+        BlockId(pool.0 * count)..BlockId((pool.0 + 1) * count)
+    }
+
+    /// The units of a block that can hold data.
+    #[inline(always)]
+    pub fn units_of(&self, block: BlockId) -> Range<Ppn> {
+        let first = self.geometry.first_unit(block);
+        first..first + self.data_units
     }
 
     /// What collecting a block is expected to cost, in units: its valid ones, and of packed ones what is
@@ -213,16 +225,16 @@ impl Blocks {
         let record = &mut self.records[block.index()];
         let before = record.weight(bits);
         change(record);
-        let (state, pool, after) = (record.state, record.pool, record.weight(bits));
+        let (state, pool, after) = (record.state, record.pool(), record.weight(bits));
         if state == BlockPhase::Sealed && before != after {
-            self.unlink(block.0, before);
-            self.link(block.0, pool, after);
+            self.unlink(block, before);
+            self.link(block, pool, after);
         }
     }
 
     /// The block of a pool with the fewest valid units, packed ones counted whole, if moving them as they
     /// are gains a page. It looks at every sealed block.
-    pub fn fewest_units(&self, pool: usize, allowed: impl Fn(BlockId) -> bool) -> Option<BlockId> {
+    pub fn fewest_units(&self, pool: PoolId, allowed: impl Fn(BlockId) -> bool) -> Option<BlockId> {
         let units = |&block: &BlockId| (self.record(block).valid, block);
         let sealed = self.sealed(pool).filter(|&block| allowed(block));
         let fewest = sealed.min_by_key(units)?;
@@ -259,28 +271,28 @@ impl Blocks {
     pub fn prefetch_neighbours(&self, ppn: Ppn) {
         if ppn.is_some() {
             let record = self.record(self.geometry.block_of(ppn));
-            prefetch(&self.records, record.next as usize);
-            prefetch(&self.records, record.prev as usize);
+            prefetch(&self.records, record.next.index());
+            prefetch(&self.records, record.prev.index());
         }
     }
 
-    /// The first valid unit at or after `from` and before `end`.
+    /// The first valid unit of a range.
     #[inline(always)]
-    pub fn next_valid(&self, from: u32, end: u32) -> Option<Ppn> {
-        if from >= end {
+    pub fn next_valid(&self, units: Range<Ppn>) -> Option<Ppn> {
+        if units.is_empty() {
             return None;
         }
-        let mut word = from as usize / 64;
-        let mut bits = self.valid[word] & (u64::MAX << (from % 64));
+        let mut word = units.start.index() / 64;
+        let mut bits = self.valid[word] & (u64::MAX << (units.start.0 % 64));
         while bits == 0 {
             word += 1;
-            if word * 64 >= end as usize {
+            if word * 64 >= units.end.index() {
                 return None;
             }
             bits = self.valid[word];
         }
-        let unit = word as u32 * 64 + bits.trailing_zeros();
-        (unit < end).then_some(Ppn(unit))
+        let unit = Ppn(word as u32 * 64 + bits.trailing_zeros());
+        (unit < units.end).then_some(unit)
     }
 
     /// A unit of an open block holds data from now on.
@@ -322,8 +334,8 @@ impl Blocks {
         let record = &mut self.records[block.index()];
         debug_assert_eq!(record.state, BlockPhase::Open);
         record.state = BlockPhase::Sealed;
-        let pool = record.pool;
-        self.link(block.0, pool, self.weight(block));
+        let pool = record.pool();
+        self.link(block, pool, self.weight(block));
         self.append_turn(block);
     }
 
@@ -334,8 +346,8 @@ impl Blocks {
     }
 
     /// The block of a pool whose turn is next: the one sealed longest ago, or passed over then.
-    pub fn first_turn(&self, pool: usize) -> Option<BlockId> {
-        some_block(self.turns[pool].head)
+    pub fn first_turn(&self, pool: PoolId) -> Option<BlockId> {
+        some_block(self.turns[pool.index()].head)
     }
 
     /// The block whose turn comes after that of another.
@@ -344,36 +356,32 @@ impl Blocks {
     }
 
     /// The block whose turn comes last.
-    pub fn last_turn(&self, pool: usize) -> Option<BlockId> {
-        some_block(self.turns[pool].tail)
+    pub fn last_turn(&self, pool: PoolId) -> Option<BlockId> {
+        some_block(self.turns[pool.index()].tail)
     }
 
     fn append_turn(&mut self, block: BlockId) {
         let record = &mut self.records[block.index()];
         record.sealed = self.seals;
         self.seals = self.seals.wrapping_add(1);
-        let turns = &mut self.turns[usize::from(record.pool)];
-        let earlier = std::mem::replace(&mut turns.tail, block.0);
-        (record.earlier, record.later) = (earlier, NO_BLOCK);
-        match self.records.get_mut(earlier as usize) {
-            Some(r) => r.later = block.0,
-            None => turns.head = block.0,
+        let turns = &mut self.turns[record.pool().index()];
+        let earlier = std::mem::replace(&mut turns.tail, block);
+        (record.earlier, record.later) = (earlier, BlockId::NONE);
+        match self.records.get_mut(earlier.index()) {
+            Some(r) => r.later = block,
+            None => turns.head = block,
         }
     }
 
     fn remove_turn(&mut self, block: BlockId) {
-        let Block {
-            later,
-            earlier,
-            pool,
-            ..
-        } = self.records[block.index()];
-        let turns = &mut self.turns[usize::from(pool)];
-        match self.records.get_mut(earlier as usize) {
+        let record = self.records[block.index()];
+        let Block { later, earlier, .. } = record;
+        let turns = &mut self.turns[record.pool().index()];
+        match self.records.get_mut(earlier.index()) {
             Some(r) => r.later = later,
             None => turns.head = later,
         }
-        match self.records.get_mut(later as usize) {
+        match self.records.get_mut(later.index()) {
             Some(r) => r.earlier = earlier,
             None => turns.tail = earlier,
         }
@@ -384,7 +392,7 @@ impl Blocks {
         let record = &mut self.records[block.index()];
         debug_assert_eq!(record.state, BlockPhase::Sealed);
         record.state = BlockPhase::Collecting;
-        self.unlink(block.0, self.weight(block));
+        self.unlink(block, self.weight(block));
     }
 
     /// A block could not be emptied and stays a candidate with what is still valid.
@@ -392,8 +400,8 @@ impl Blocks {
         let record = &mut self.records[block.index()];
         debug_assert_eq!(record.state, BlockPhase::Collecting);
         record.state = BlockPhase::Sealed;
-        let pool = record.pool;
-        self.link(block.0, pool, self.weight(block));
+        let pool = record.pool();
+        self.link(block, pool, self.weight(block));
     }
 
     /// Valid units of all blocks.
@@ -447,76 +455,77 @@ impl Blocks {
 
     /// The sealed block of a pool with the fewest valid units, if collecting it gains a page.
     #[inline]
-    pub fn emptiest(&mut self, pool: usize) -> Option<BlockId> {
-        let first = pool * self.buckets_per_pool as usize;
-        let mut count = self.lowest[pool];
+    pub fn emptiest(&mut self, pool: PoolId) -> Option<BlockId> {
+        let first = pool.index() * self.buckets_per_pool as usize;
+        let mut count = self.lowest[pool.index()];
         while count <= self.most_valid {
             let head = self.buckets[first + count as usize].head;
-            if head != NO_BLOCK {
-                self.lowest[pool] = count;
-                return Some(BlockId(head));
+            if head.is_some() {
+                self.lowest[pool.index()] = count;
+                return Some(head);
             }
             count += 1;
         }
-        self.lowest[pool] = count;
+        self.lowest[pool.index()] = count;
         None
     }
 
     /// The sealed blocks of a pool whose collection gains a page, emptiest first.
-    pub fn candidates(&self, pool: usize) -> impl Iterator<Item = BlockId> + '_ {
-        let first = pool * self.buckets_per_pool as usize;
-        (self.lowest[pool]..=self.most_valid)
-            .flat_map(move |count| self.bucket(first + count as usize))
+    pub fn candidates(&self, pool: PoolId) -> impl Iterator<Item = BlockId> + '_ {
+        (self.lowest[pool.index()]..=self.most_valid)
+            .flat_map(move |weight| self.bucket(pool, weight))
     }
 
     /// All sealed blocks of a pool, full ones too.
-    pub fn sealed(&self, pool: usize) -> impl Iterator<Item = BlockId> + '_ {
-        let first = pool * self.buckets_per_pool as usize;
-        (self.lowest[pool]..=self.data_units)
-            .flat_map(move |count| self.bucket(first + count as usize))
+    pub fn sealed(&self, pool: PoolId) -> impl Iterator<Item = BlockId> + '_ {
+        (self.lowest[pool.index()]..=self.data_units)
+            .flat_map(move |weight| self.bucket(pool, weight))
     }
 
-    fn bucket(&self, bucket: usize) -> impl Iterator<Item = BlockId> + '_ {
-        let mut at = self.buckets[bucket].head;
+    /// Where the sealed blocks of a pool that have a weight are listed.
+    #[inline(always)]
+    fn bucket_of(&self, pool: PoolId, weight: u32) -> usize {
+        pool.index() * self.buckets_per_pool as usize + weight as usize
+    }
+
+    /// Those blocks.
+    fn bucket(&self, pool: PoolId, weight: u32) -> impl Iterator<Item = BlockId> + '_ {
+        let mut at = self.buckets[self.bucket_of(pool, weight)].head;
         std::iter::from_fn(move || {
-            let record = self.records.get(at as usize)?;
-            let block = BlockId(at);
-            at = record.next;
-            Some(block)
+            let record = self.records.get(at.index())?;
+            Some(std::mem::replace(&mut at, record.next))
         })
     }
 
     #[inline(always)]
-    fn unlink(&mut self, block: u32, weight: u32) {
-        let Block {
-            next, prev, pool, ..
-        } = self.records[block as usize];
-        let bucket = usize::from(pool) * self.buckets_per_pool as usize + weight as usize;
-        match self.records.get_mut(prev as usize) {
+    fn unlink(&mut self, block: BlockId, weight: u32) {
+        let record = self.records[block.index()];
+        let Block { next, prev, .. } = record;
+        let bucket = self.bucket_of(record.pool(), weight);
+        match self.records.get_mut(prev.index()) {
             Some(r) => r.next = next,
             None => self.buckets[bucket].head = next,
         }
-        match self.records.get_mut(next as usize) {
+        match self.records.get_mut(next.index()) {
             Some(r) => r.prev = prev,
             None => self.buckets[bucket].tail = prev,
         }
     }
 
     #[inline(always)]
-    fn link(&mut self, block: u32, pool: u16, weight: u32) {
-        let pool = usize::from(pool);
-        let bucket = pool * self.buckets_per_pool as usize + weight as usize;
+    fn link(&mut self, block: BlockId, pool: PoolId, weight: u32) {
+        let bucket = self.bucket_of(pool, weight);
         let tail = self.buckets[bucket].tail;
-        let record = &mut self.records[block as usize];
+        let record = &mut self.records[block.index()];
         record.prev = tail;
-        record.next = NO_BLOCK;
-        match self.records.get_mut(tail as usize) {
+        record.next = BlockId::NONE;
+        match self.records.get_mut(tail.index()) {
             Some(r) => r.next = block,
             None => self.buckets[bucket].head = block,
         }
         self.buckets[bucket].tail = block;
-        if weight < self.lowest[pool] {
-            self.lowest[pool] = weight;
+        if weight < self.lowest[pool.index()] {
+            self.lowest[pool.index()] = weight;
         }
     }
 
@@ -526,22 +535,21 @@ impl Blocks {
     /// A sentence that says what does not hold.
     pub fn check(&self) -> Result<(), String> {
         let mut bucketed = vec![None; self.records.len()];
-        for pool in 0..self.lowest.len() {
+        for pool in self.pools() {
             for count in 0..self.buckets_per_pool {
-                let bucket = pool * self.buckets_per_pool as usize + count as usize;
-                let mut prev = NO_BLOCK;
-                for block in self.bucket(bucket) {
+                let mut prev = BlockId::NONE;
+                for block in self.bucket(pool, count) {
                     let record = self.record(block);
                     if record.prev != prev || bucketed[block.index()].is_some() {
                         return Err(format!("bucket list is broken at block {}", block.0));
                     }
-                    if count < self.lowest[pool] {
+                    if count < self.lowest[pool.index()] {
                         return Err(format!("block {} lies below the lowest bucket", block.0));
                     }
                     bucketed[block.index()] = Some((pool, count));
-                    prev = block.0;
+                    prev = block;
                 }
-                if self.buckets[bucket].tail != prev {
+                if self.buckets[self.bucket_of(pool, count)].tail != prev {
                     return Err(format!("tail of bucket {count} of pool {pool} is wrong"));
                 }
             }
@@ -562,7 +570,7 @@ impl Blocks {
                 ));
             }
             let expected = (record.state == BlockPhase::Sealed)
-                .then_some((usize::from(record.pool), record.weight(self.grain_bits)));
+                .then_some((record.pool(), record.weight(self.grain_bits)));
             if bucketed[number] != expected {
                 return Err(format!(
                     "block {number} ({:?}, {} valid) is in bucket {:?}",
@@ -606,7 +614,7 @@ impl Blocks {
     /// Every sealed or collecting block has its turn in its pool, in order of the numbers.
     fn check_turns(&self) -> Result<(), String> {
         let mut waiting = 0;
-        for pool in 0..self.turns.len() {
+        for pool in self.pools() {
             let mut before: Option<BlockId> = None;
             let mut at = self.first_turn(pool);
             while let Some(block) = at {
@@ -614,7 +622,7 @@ impl Blocks {
                 let numbered = before.is_none_or(|b| self.age(b) > self.age(block));
                 let waits = matches!(record.state, BlockPhase::Sealed | BlockPhase::Collecting);
                 let linked = some_block(record.earlier) == before;
-                if usize::from(record.pool) != pool || !numbered || !waits || !linked {
+                if record.pool() != pool || !numbered || !waits || !linked {
                     return Err(format!(
                         "block {} ({:?}, pool {}) has no place in the turns of pool {pool} after {before:?}",
                         block.0, record.state, record.pool
@@ -638,6 +646,10 @@ impl Blocks {
         Ok(())
     }
 
+    fn pools(&self) -> impl Iterator<Item = PoolId> + use<> {
+        (0..self.lowest.len() as u32).map(PoolId)
+    }
+
     /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         self.records.capacity() * size_of::<Block>()
@@ -648,6 +660,6 @@ impl Blocks {
     }
 }
 
-fn some_block(number: u32) -> Option<BlockId> {
-    (number != NO_BLOCK).then_some(BlockId(number))
+fn some_block(block: BlockId) -> Option<BlockId> {
+    block.is_some().then_some(block)
 }

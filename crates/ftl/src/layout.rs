@@ -7,7 +7,7 @@
 //!
 //! Invariants: every plane is in exactly one write frontier, one group and one pool.
 
-use flashlore_flash::{DieId, Geometry, Lpn, PlaneId};
+use flashlore_flash::{DieId, Geometry, GroupId, Lpn, PlaneId, PoolId};
 
 use crate::error::OptionsError;
 
@@ -85,10 +85,9 @@ pub struct Layout {
     groups: Vec<Vec<PlaneId>>,
     pool_of: Vec<u16>,
     pools: Vec<Vec<PlaneId>>,
-    pools_of_die: Vec<Vec<u16>>,
+    pools_of_die: Vec<Vec<PoolId>>,
     frontiers: Vec<PlaneId>,
-    /// Group of a plane, and its place there.
-    seats: Vec<(u32, u32)>,
+    group_of: Vec<GroupId>,
 }
 
 impl Layout {
@@ -108,19 +107,16 @@ impl Layout {
         }
         let frontiers = frontiers(geometry, options.stripe)?;
         let last = PlaneId(geometry.planes() - 1);
-        let found = pool_number(geometry, options.pool, last) as usize + 1;
+        let found = pool_of(geometry, options.pool, last).index() + 1;
         if found > usize::from(u16::MAX) {
             return Err(OptionsError::TooManyPools { found });
         }
-        let pool_of: Vec<u16> = (0..geometry.planes())
-            .map(|plane| pool_number(geometry, options.pool, PlaneId(plane)) as u16)
-            .collect();
         let mut pools: Vec<Vec<PlaneId>> = vec![Vec::new(); found];
         let mut pools_of_die = vec![Vec::new(); geometry.dies() as usize];
         for &plane in &frontiers {
-            let pool = pool_of[plane.index()];
-            pools[usize::from(pool)].push(plane);
-            let of_die: &mut Vec<u16> = &mut pools_of_die[geometry.die_of(plane).index()];
+            let pool = pool_of(geometry, options.pool, plane);
+            pools[pool.index()].push(plane);
+            let of_die: &mut Vec<PoolId> = &mut pools_of_die[geometry.die_of(plane).index()];
             if !of_die.contains(&pool) {
                 of_die.push(pool);
             }
@@ -129,19 +125,21 @@ impl Layout {
             Placement::Dynamic => vec![frontiers.clone()],
             Placement::Static => by_die(geometry, &frontiers),
         };
-        let mut seats = vec![(0, 0); frontiers.len()];
-        for (number, group) in groups.iter().enumerate() {
-            for (seat, plane) in group.iter().enumerate() {
-                seats[plane.index()] = (number as u32, seat as u32);
+        let mut group_of = vec![GroupId(0); frontiers.len()];
+        for (group, members) in (0..).map(GroupId).zip(&groups) {
+            for plane in members {
+                group_of[plane.index()] = group;
             }
         }
         Ok(Layout {
             groups,
-            pool_of,
+            pool_of: (0..geometry.planes())
+                .map(|plane| pool_of(geometry, options.pool, PlaneId(plane)).0 as u16)
+                .collect(),
             pools,
             pools_of_die,
             frontiers,
-            seats,
+            group_of,
         })
     }
 
@@ -150,20 +148,32 @@ impl Layout {
         &self.groups
     }
 
+    /// The planes of a group, to be visited in turn.
+    #[inline(always)]
+    pub fn group(&self, group: GroupId) -> &[PlaneId] {
+        &self.groups[group.index()]
+    }
+
     /// The group a logical page belongs to.
     #[inline(always)]
-    pub fn group_of(&self, lpn: Lpn) -> usize {
+    pub fn group_of(&self, lpn: Lpn) -> GroupId {
         if self.groups.len() == 1 {
-            0
+            GroupId(0)
         } else {
-            lpn.index() % self.groups.len()
+            GroupId((lpn.index() % self.groups.len()) as u32)
         }
+    }
+
+    /// The group of a plane.
+    #[inline(always)]
+    pub fn group_of_plane(&self, plane: PlaneId) -> GroupId {
+        self.group_of[plane.index()]
     }
 
     /// The pool of a plane.
     #[inline(always)]
-    pub fn pool_of(&self, plane: PlaneId) -> usize {
-        usize::from(self.pool_of[plane.index()])
+    pub fn pool_of(&self, plane: PlaneId) -> PoolId {
+        PoolId(self.pool_of[plane.index()].into())
     }
 
     /// The planes of every pool, in striping order.
@@ -171,27 +181,32 @@ impl Layout {
         &self.pools
     }
 
+    /// The names of the pools, in order.
+    pub fn pool_ids(&self) -> impl Iterator<Item = PoolId> + use<> {
+        (0..self.pools.len() as u32).map(PoolId)
+    }
+
+    /// The planes of a pool, in striping order.
+    #[inline(always)]
+    pub fn pool(&self, pool: PoolId) -> &[PlaneId] {
+        &self.pools[pool.index()]
+    }
+
     /// The planes of a pool in striping order, from one of them on.
     pub fn pool_from(&self, own: PlaneId) -> impl Iterator<Item = PlaneId> + '_ {
-        let members = &self.pools[self.pool_of(own)];
+        let members = self.pool(self.pool_of(own));
         let start = members.iter().position(|&p| p == own).unwrap_or(0);
         members[start..].iter().chain(&members[..start]).copied()
     }
 
     /// The pools with planes on a die, in striping order.
-    pub fn pools_of_die(&self, die: DieId) -> &[u16] {
+    pub fn pools_of_die(&self, die: DieId) -> &[PoolId] {
         &self.pools_of_die[die.index()]
     }
 
     /// All planes in striping order.
     pub fn frontiers(&self) -> &[PlaneId] {
         &self.frontiers
-    }
-
-    /// The group of a plane, and its place there.
-    pub fn seat_of(&self, plane: PlaneId) -> (usize, u32) {
-        let (group, seat) = self.seats[plane.index()];
-        (group as usize, seat)
     }
 }
 
@@ -241,14 +256,14 @@ fn by_die(geometry: &Geometry, frontiers: &[PlaneId]) -> Vec<Vec<PlaneId>> {
     groups
 }
 
-fn pool_number(geometry: &Geometry, scope: PoolScope, plane: PlaneId) -> u32 {
+fn pool_of(geometry: &Geometry, scope: PoolScope, plane: PlaneId) -> PoolId {
     let die = geometry.die_of(plane).0;
-    match scope {
+    PoolId(match scope {
         PoolScope::Plane => plane.0,
         PoolScope::Die => die,
         PoolScope::Package => die / geometry.dies_per_package(),
         PoolScope::Device => 0,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -279,10 +294,10 @@ mod tests {
         let options = LayoutOptions::default();
         let layout = Layout::new(&g, &options).unwrap();
         // Planes: channel 0 package 0 = {0,1}, package 1 = {2,3}; channel 1 = {4,5}, {6,7}.
-        assert_eq!(planes(&layout.groups()[0]), [0, 4, 2, 6, 1, 5, 3, 7]);
+        assert_eq!(planes(layout.group(GroupId(0))), [0, 4, 2, 6, 1, 5, 3, 7]);
         let stripe = [Level::Plane, Level::Die, Level::Package, Level::Channel];
         let layout = Layout::new(&g, &LayoutOptions { stripe, ..options }).unwrap();
-        assert_eq!(planes(&layout.groups()[0]), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(planes(layout.group(GroupId(0))), [0, 1, 2, 3, 4, 5, 6, 7]);
         let twice = [Level::Plane, Level::Plane, Level::Package, Level::Channel];
         let refused = Layout::new(
             &g,
@@ -303,7 +318,7 @@ mod tests {
         let layout = Layout::new(&geometry(), &options).unwrap();
         let groups: Vec<_> = layout.groups().iter().map(|g| planes(g)).collect();
         assert_eq!(groups, [[0, 1], [4, 5], [2, 3], [6, 7]]);
-        assert_eq!(layout.group_of(Lpn(6)), 2);
+        assert_eq!(layout.group_of(Lpn(6)), GroupId(2));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use flashlore_content::PageTag;
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::record::{Op, Recorded};
 use flashlore_flash::rules::Checked;
-use flashlore_flash::{BlockId, Geometry, Lpn, Tag, When};
+use flashlore_flash::{BlockId, Geometry, Lpn, PoolId, Tag, When};
 use flashlore_ftl::blocks::{BlockPhase, Blocks};
 use flashlore_ftl::gc::{VictimPolicy, Victims};
 use flashlore_ftl::{FtlOptions, PlainFtl, VictimChoice};
@@ -23,7 +23,7 @@ impl VictimPolicy for Fifo {
     fn choose(
         &mut self,
         blocks: &mut Blocks,
-        pool: usize,
+        pool: PoolId,
         allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     ) -> Option<BlockId> {
         let candidates = blocks

@@ -477,7 +477,7 @@ fn block_row(layer: &dyn Layer, block: BlockId) -> BlockRow {
     BlockRow {
         state: match core.blocks().record(block).state {
             BlockPhase::Free => BlockState::Free,
-            BlockPhase::Open => BlockState::Open(core.stream_of(block.0).unwrap_or(Stream::Host)),
+            BlockPhase::Open => BlockState::Open(core.stream_of(block).unwrap_or(Stream::Host)),
             BlockPhase::Sealed
             | BlockPhase::Collecting
             | BlockPhase::Erasing

@@ -2,7 +2,7 @@
 //! and the next slot of its open block.
 
 use flashlore_flash::{
-    BlockId, Completion, Flash, Lpn, Owner, PageId, PlaneId, Ppn, Route, Stream, Tag, Time, Unit,
+    Completion, Flash, GroupId, Lpn, Owner, PageId, PlaneId, Ppn, Route, Stream, Tag, Time, Unit,
     When,
 };
 
@@ -74,7 +74,7 @@ where
         unit: Unit<F::Page>,
         tag: Tag,
     ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
-        let (group, _) = self.layout.seat_of(plane);
+        let group = self.layout.group_of_plane(plane);
         let (ppn, done) = self.append(plane, stream, unit, when, Route::Channel, tag)?;
         let moves_on = match self.options.layout.rotate {
             Rotate::Page => (ppn.0 + 1).is_multiple_of(self.units_per_page),
@@ -92,11 +92,18 @@ where
     }
 
     #[inline(always)]
-    pub(super) fn move_on(&mut self, group: usize, stream: Stream) {
-        let count = self.layout.groups()[group].len() as u32;
-        let cursor = &mut self.cursors(stream)[group];
+    pub(super) fn move_on(&mut self, group: GroupId, stream: Stream) {
+        let count = self.layout.group(group).len() as u32;
+        let cursor = &mut self.cursors(stream)[group.index()];
         let next = *cursor + 1;
         *cursor = if next == count { 0 } else { next };
+    }
+
+    /// The write frontier whose turn it is in a group.
+    #[inline(always)]
+    pub(super) fn due_frontier(&mut self, group: GroupId, stream: Stream) -> PlaneId {
+        let frontier = self.cursors(stream)[group.index()];
+        self.layout.group(group)[frontier as usize]
     }
 
     /// The write frontier that takes the next unit of a group, with a block of the stream open.
@@ -105,11 +112,10 @@ where
         &mut self,
         map: &mut M,
         at: Time,
-        group: usize,
+        group: GroupId,
         stream: Stream,
     ) -> Result<PlaneId, FtlError<F::Error>> {
-        let frontier = self.cursors(stream)[group];
-        let plane = self.layout.groups()[group][frontier as usize];
+        let plane = self.due_frontier(group, stream);
         let look = self.low_pools != 0 && self.looks_at_open_frontiers;
         if !look && self.is_open(plane, stream) {
             return Ok(plane);
@@ -122,17 +128,17 @@ where
         &mut self,
         map: &mut M,
         at: Time,
-        group: usize,
+        group: GroupId,
         stream: Stream,
     ) -> Result<PlaneId, FtlError<F::Error>> {
-        let groups = self.layout.groups().len();
+        let groups = self.layout.groups().len() as u32;
         // A page of a group may need a unit more while others need its units: bases, packed pages of several groups.
         // Then it lies elsewhere, for all groups together have room.
         let tried = if self.options.log { groups } else { 1 };
-        for group in (group..groups).chain(0..group).take(tried) {
-            for _ in 0..self.layout.groups()[group].len() {
-                let frontier = self.cursors(stream)[group];
-                let plane = self.layout.groups()[group][frontier as usize];
+        let in_turn = (group.0..groups).chain(0..group.0).map(GroupId);
+        for group in in_turn.take(tried as usize) {
+            for _ in 0..self.layout.group(group).len() {
+                let plane = self.due_frontier(group, stream);
                 if self.prepare_frontier(map, at, plane, stream)? {
                     return Ok(plane);
                 }
@@ -171,7 +177,7 @@ where
         if let Trigger::Dispatch { .. } = self.options.collect.trigger {
             self.collect_die(map, at, plane)?;
         }
-        if fills_with_copies(&self.options) && self.pools[pool].free == 0 {
+        if fills_with_copies(&self.options) && self.pools[pool.index()].free == 0 {
             // What is left of the open block is for the copies that free the next one.
             self.collect_urgently(map, at, pool)?;
         }
@@ -205,7 +211,8 @@ where
             Mode::Foreground => false,
             Mode::Background => !self.may_open(plane),
             Mode::Stepped { urgent } => {
-                !self.may_open(plane) || self.pools[self.layout.pool_of(plane)].free <= urgent
+                !self.may_open(plane)
+                    || self.pools[self.layout.pool_of(plane).index()].free <= urgent
             }
         }
     }
@@ -222,7 +229,7 @@ where
         }
         let die = self.geometry.die_of(plane);
         for i in 0..self.layout.pools_of_die(die).len() {
-            let pool = usize::from(self.layout.pools_of_die(die)[i]);
+            let pool = self.layout.pools_of_die(die)[i];
             self.collect_pool(map, at, pool)?;
         }
         Ok(())
@@ -240,7 +247,7 @@ where
         tag: Tag,
     ) -> Result<(Ppn, Completion), FtlError<F::Error>> {
         let open = self.planes[plane.index()].open[stream as usize];
-        let (ppn, block) = (Ppn(open.next), BlockId(open.block));
+        let (ppn, block) = (open.next, open.block);
         let owner = unit.owner();
         let fills = open.next + 1 == open.end;
         // Who fills a block with a summary waits for that instead of the data.
@@ -260,7 +267,7 @@ where
         } else {
             self.append_to_page(plane, stream, unit, when.ready, route, tag)?
         };
-        self.planes[plane.index()].open[stream as usize].next += 1;
+        self.planes[plane.index()].open[stream as usize].next = ppn + 1;
         if let Some(owner) = owner {
             self.owners[ppn.index()] = owner;
         }

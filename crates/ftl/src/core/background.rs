@@ -14,7 +14,9 @@
 //! Invariants: at most one collection a plane and one job of wear levelling a pool; the victim of a job
 //! is in state Collecting; the oldest collection of a pool can always be finished (`may_step`).
 
-use flashlore_flash::{BlockId, Flash, Geometry, PlaneId, Ppn, Stream, Time};
+use std::ops::Range;
+
+use flashlore_flash::{BlockId, Flash, Geometry, PlaneId, PoolId, Ppn, Stream, Time};
 
 use crate::core::Core;
 use crate::core::collect::{Erase, Moving, Victim};
@@ -31,7 +33,7 @@ const PAGES_PROVEN: u32 = 16;
 /// The collection of one victim in the background.
 #[derive(Debug, Clone, Copy)]
 pub struct Job {
-    pool: usize,
+    pool: PoolId,
     plane: PlaneId,
     victim: BlockId,
     /// For its invalid units, or because it is cold.
@@ -39,9 +41,9 @@ pub struct Job {
     /// Units that were valid when it began.
     units: u32,
     /// The unit to go on from.
-    from: u32,
+    from: Ppn,
     /// Units before this one can be read.
-    proven: u32,
+    proven: Ppn,
     /// What becomes of its units.
     moving: Moving,
     /// Units written for it so far.
@@ -50,7 +52,7 @@ pub struct Job {
 
 impl Job {
     /// Whether it is to free a block of this pool.
-    fn collects(&self, pool: usize) -> bool {
+    fn collects(&self, pool: PoolId) -> bool {
         self.pool == pool && self.stream == Stream::Gc
     }
 
@@ -65,7 +67,7 @@ where
     F::Page: Clone,
 {
     /// A pool is filling up: starts jobs on planes that have none.
-    pub(crate) fn wake(&mut self, pool: usize) {
+    pub(crate) fn wake(&mut self, pool: PoolId) {
         if self.erasing_stale {
             // What is stale is being erased already.
             return;
@@ -73,10 +75,10 @@ where
         // A pool of one plane that collects already would look at its blocks in vain, at each request.
         let idle =
             |plane: &PlaneId| is_plane_idle(&self.geometry, &self.jobs, &self.erasing, *plane);
-        if !self.layout.pools()[pool].iter().any(idle) {
+        if !self.layout.pool(pool).iter().any(idle) {
             return;
         }
-        let planned = self.pools[pool].free
+        let planned = self.pools[pool.index()].free
             + self.erasing.iter().filter(|&&(_, p)| p == pool).count() as u32
             + self.jobs.iter().filter(|j| j.collects(pool)).count() as u32;
         let wanted = (self.watermarks(pool).high + 1).saturating_sub(planned);
@@ -90,7 +92,7 @@ where
 
     fn begin_job(
         &mut self,
-        pool: usize,
+        pool: PoolId,
         Victim {
             block: victim,
             moving,
@@ -98,16 +100,17 @@ where
         stream: Stream,
     ) {
         self.begin_collection(victim, stream);
+        let first = self.geometry.first_unit(victim);
         self.jobs.push(Job {
             pool,
             plane: self.geometry.plane_of(victim),
             victim,
             stream,
             units: u32::from(self.blocks.record(victim).valid),
-            from: self.geometry.first_unit(victim).0,
+            from: first,
             proven: match F::PROVES {
-                true if self.blocks.record(victim).valid > 0 => self.geometry.first_unit(victim).0,
-                _ => u32::MAX,
+                true if self.blocks.record(victim).valid > 0 => first,
+                _ => Ppn::NONE,
             },
             moving,
             written: 0,
@@ -115,7 +118,7 @@ where
     }
 
     /// The coldest block of a pool is to be moved, unless one is being moved already.
-    pub(crate) fn begin_wear_job(&mut self, pool: usize, coldest: BlockId) {
+    pub(crate) fn begin_wear_job(&mut self, pool: PoolId, coldest: BlockId) {
         let moves = |job: &Job| job.pool == pool && job.stream == Stream::Wear;
         if !self.jobs.iter().any(moves) {
             self.begin_job(pool, Victim::as_is(coldest), Stream::Wear);
@@ -135,7 +138,7 @@ where
         if self.blocks.record(victim).valid == 0 {
             return true;
         }
-        let free = self.pools[pool].free;
+        let free = self.pools[pool.index()].free;
         let gives = |job: &Job| job.collects(pool) && !self.wears_out(job.victim);
         let opens = self.opens_block(self.jobs[job].plane, self.next_target(job));
         match stream {
@@ -158,8 +161,8 @@ where
         if !K::CACHED && !self.options.log && !F::PROVES {
             return self.target_stream(stream);
         }
-        let end = self.geometry.first_unit(victim).0 + self.blocks.data_units();
-        match self.blocks.next_valid(from, end) {
+        let end = self.blocks.units_of(victim).end;
+        match self.blocks.next_valid(from..end) {
             Some(unit) => self.target_of(unit, stream),
             None => self.target_stream(stream),
         }
@@ -244,7 +247,7 @@ where
         };
         let marks = self.watermarks(job.pool);
         let gained = self.blocks.data_units().saturating_sub(job.units).max(1);
-        let behind = self.pools[job.pool].free < marks.low;
+        let behind = self.pools[job.pool.index()].free < marks.low;
         let units = job.units + self.units_per_page;
         (units * 320 / gained) << u32::from(behind)
     }
@@ -310,16 +313,12 @@ where
             moving,
             ..
         } = self.jobs[job];
-        let end = self.geometry.first_unit(victim).0 + self.blocks.data_units();
-        if self.jobs[job].proven < end {
-            return self.prove_step(job, end);
+        let end = self.blocks.units_of(victim).end;
+        let proven = self.jobs[job].proven;
+        if proven < end {
+            return self.prove_step(job, proven..end);
         }
-        let next = if from < end {
-            self.blocks.next_valid(from, end)
-        } else {
-            None
-        };
-        match next {
+        match self.blocks.next_valid(from..end) {
             Some(ppn) => {
                 let before = self.counters.programs_by_collection();
                 let Some(next) = self.move_page(
@@ -354,10 +353,10 @@ where
     }
 
     /// Before a victim is emptied it is looked at, a few flash pages at a time: one that cannot be read is left alone.
-    fn prove_step(&mut self, job: usize, end: u32) -> Result<(), FtlError<F::Error>> {
-        let Job { victim, proven, .. } = self.jobs[job];
-        let to = (proven + PAGES_PROVEN * self.units_per_page).min(end);
-        if self.aside.gives_up(victim) || self.is_readable(Ppn(proven), to)? {
+    fn prove_step(&mut self, job: usize, left: Range<Ppn>) -> Result<(), FtlError<F::Error>> {
+        let victim = self.jobs[job].victim;
+        let to = (left.start + PAGES_PROVEN * self.units_per_page).min(left.end);
+        if self.aside.gives_up(victim) || self.is_readable(left.start..to)? {
             self.jobs[job].proven = to;
             return Ok(());
         }
@@ -368,8 +367,8 @@ where
 
     /// An erase that is over lets other planes of its die begin.
     pub(crate) fn wake_pools(&mut self) {
-        for pool in 0..self.pools.len() {
-            if self.pools[pool].filling {
+        for pool in self.layout.pool_ids() {
+            if self.pools[pool.index()].filling {
                 self.wake(pool);
             }
         }
@@ -380,7 +379,7 @@ where
         &mut self,
         map: &mut M,
         at: Time,
-        pool: usize,
+        pool: PoolId,
     ) -> Result<(), FtlError<F::Error>> {
         // A block whose erase runs is taken now; its first program waits for the end of the erase.
         while let Some(i) = self.erasing.iter().position(|&(_, p)| p == pool) {
@@ -391,7 +390,7 @@ where
             Mode::Stepped { urgent } => urgent,
             _ => self.watermarks(pool).low,
         };
-        while self.pools[pool].free <= enough {
+        while self.pools[pool.index()].free <= enough {
             let collects = |i: &usize| self.jobs[*i].collects(pool);
             let mut jobs = (0..self.jobs.len()).filter(collects);
             if let Some(job) = jobs.clone().find(|&i| self.may_step(i)) {
@@ -455,7 +454,7 @@ where
 pub(crate) fn is_idle(
     geometry: &Geometry,
     jobs: &[Job],
-    erasing: &[(BlockId, usize)],
+    erasing: &[(BlockId, PoolId)],
     block: BlockId,
 ) -> bool {
     is_plane_idle(geometry, jobs, erasing, geometry.plane_of(block))
@@ -464,7 +463,7 @@ pub(crate) fn is_idle(
 fn is_plane_idle(
     geometry: &Geometry,
     jobs: &[Job],
-    erasing: &[(BlockId, usize)],
+    erasing: &[(BlockId, PoolId)],
     plane: PlaneId,
 ) -> bool {
     let die = geometry.die_of(plane);

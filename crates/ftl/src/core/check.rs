@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use flashlore_flash::{BlockId, Flash, Owner, Ppn, Stream};
+use flashlore_flash::{BlockId, Flash, MapPageId, Owner, PoolId, Ppn, Stream};
 
 use crate::blocks::BlockPhase;
 use crate::core::Core;
@@ -32,19 +32,19 @@ where
 
     /// Free lists, open blocks, jobs and erases account for every block that is not sealed.
     fn check_states(&self) -> Result<(), String> {
-        let mut expected: HashMap<u32, BlockPhase> = HashMap::new();
-        let mut note = |block: BlockId, state: BlockPhase| match expected.insert(block.0, state) {
-            Some(other) => Err(format!("block {} is both {other:?} and {state:?}", block.0)),
+        let mut expected: HashMap<BlockId, BlockPhase> = HashMap::new();
+        let mut note = |block: BlockId, state: BlockPhase| match expected.insert(block, state) {
+            Some(other) => Err(format!("block {block} is both {other:?} and {state:?}")),
             None => Ok(()),
         };
         let mut free = vec![0; self.pools.len()];
         for plane in &self.planes {
             for block in plane.free.iter() {
                 note(block, BlockPhase::Free)?;
-                free[usize::from(self.blocks.record(block).pool)] += 1;
+                free[self.blocks.record(block).pool().index()] += 1;
             }
             for open in plane.open.iter().filter(|o| o.is_open()) {
-                note(BlockId(open.block), BlockPhase::Open)?;
+                note(open.block, BlockPhase::Open)?;
             }
         }
         for job in &self.jobs {
@@ -54,37 +54,37 @@ where
             note(block, BlockPhase::Erasing)?;
         }
         let mut retired = vec![0; self.pools.len()];
-        for (number, record) in self.blocks.records().iter().enumerate() {
-            if record.state == BlockPhase::Retired && !expected.contains_key(&(number as u32)) {
-                retired[usize::from(record.pool)] += 1;
+        for (block, record) in (0..).map(BlockId).zip(self.blocks.records()) {
+            let state = expected.get(&block);
+            if record.state == BlockPhase::Retired && state.is_none() {
+                retired[record.pool().index()] += 1;
                 continue;
             }
-            let state = expected
-                .get(&(number as u32))
-                .copied()
-                .unwrap_or(BlockPhase::Sealed);
+            let state = state.copied().unwrap_or(BlockPhase::Sealed);
             if record.state != state {
                 return Err(format!(
-                    "block {number} is {:?}, expected {state:?}",
+                    "block {block} is {:?}, expected {state:?}",
                     record.state
                 ));
             }
         }
-        for (number, pool) in self.pools.iter().enumerate() {
-            if pool.free != free[number] {
+        for (id, pool) in (0..).map(PoolId).zip(&self.pools) {
+            if pool.free != free[id.index()] {
                 return Err(format!(
-                    "pool {number} counts {} free, has {}",
-                    pool.free, free[number]
+                    "pool {id} counts {} free, has {}",
+                    pool.free,
+                    free[id.index()]
                 ));
             }
-            if pool.retired != retired[number] {
+            if pool.retired != retired[id.index()] {
                 return Err(format!(
-                    "pool {number} counts {} retired blocks, has {}",
-                    pool.retired, retired[number]
+                    "pool {id} counts {} retired blocks, has {}",
+                    pool.retired,
+                    retired[id.index()]
                 ));
             }
-            if pool.low != (pool.free <= self.watermarks(number).low) {
-                return Err(format!("pool {number} is marked low: {}", pool.low));
+            if pool.low != (pool.free <= self.watermarks(id).low) {
+                return Err(format!("pool {id} is marked low: {}", pool.low));
             }
         }
         let low = self.pools.iter().filter(|p| p.low).count();
@@ -120,16 +120,14 @@ where
                 ));
             }
         }
-        for page in 0..self.map_cache.pages() {
-            let ppn = self.map_cache.location(flashlore_flash::MapPageId(page));
+        for page in (0..self.map_cache.pages()).map(MapPageId) {
+            let ppn = self.map_cache.location(page);
             if !ppn.is_some() {
                 continue;
             }
             count += 1;
             let named = self.owners[ppn.index()];
-            if !self.blocks.is_valid(ppn)
-                || named != Owner::map_page(flashlore_flash::MapPageId(page))
-            {
+            if !self.blocks.is_valid(ppn) || named != Owner::map_page(page) {
                 return Err(format!(
                     "translation page {page} lies on unit {}, which names {named:?}",
                     ppn.0

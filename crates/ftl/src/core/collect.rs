@@ -4,12 +4,13 @@
 //! free block, else to the next plane of the pool in striping order. A page that is partly filled when
 //! the victim is empty is padded: a block is erased only after its copies are programmed.
 
+use std::ops::Range;
+
 use flashlore_flash::{
-    BlockId, Cause, Completion, Flash, Owned, Owner, PlaneId, Ppn, Ready, Route, Stream, Tag, Time,
-    Unit, When,
+    BlockId, Cause, Completion, Flash, Owned, Owner, PlaneId, PoolId, Ppn, Ready, Route, Stream,
+    Tag, Time, Unit, When,
 };
 
-use crate::blocks::Block;
 use crate::core::relocate::{Relocate, Relocation};
 use crate::core::{Core, FIRST_RESERVED_TAG};
 use crate::error::FtlError;
@@ -64,14 +65,14 @@ where
         &mut self,
         map: &mut M,
         at: Time,
-        pool: usize,
+        pool: PoolId,
     ) -> Result<(), FtlError<F::Error>> {
-        if !self.pools[pool].low || self.options.collect.mode.has_jobs() {
+        if !self.pools[pool.index()].low || self.options.collect.mode.has_jobs() {
             return Ok(());
         }
         while let Some(victim) = self.next_victim(pool, false) {
             self.collect(map, at, victim, Stream::Gc)?;
-            if self.pools[pool].free > self.watermarks(pool).high {
+            if self.pools[pool.index()].free > self.watermarks(pool).high {
                 break;
             }
         }
@@ -87,7 +88,7 @@ where
         map: &mut M,
         at: Time,
     ) -> Result<(), FtlError<F::Error>> {
-        for pool in 0..self.pools.len() {
+        for pool in self.layout.pool_ids() {
             while let Some(block) = self.blocks.emptiest(pool) {
                 if self.blocks.record(block).valid > 0 {
                     break;
@@ -135,9 +136,8 @@ where
 
     /// Whether everything valid in a block can be read, or is to be given up: what is half emptied frees nothing.
     fn prove_victim(&mut self, victim: BlockId) -> Result<bool, FtlError<F::Error>> {
-        let first = self.geometry.first_unit(victim);
-        let end = first.0 + self.blocks.data_units();
-        Ok(self.aside.gives_up(victim) || self.is_readable(first, end)?)
+        let units = self.blocks.units_of(victim);
+        Ok(self.aside.gives_up(victim) || self.is_readable(units)?)
     }
 
     /// A victim cannot be read: it keeps what is valid in it, and others are collected meanwhile.
@@ -156,9 +156,7 @@ where
 
     /// Whether a block holds packed pages; blocks hold them alone.
     fn holds_log(&self, block: BlockId) -> bool {
-        let first = self.geometry.first_unit(block).0;
-        let end = first + self.blocks.data_units();
-        let unit = self.blocks.next_valid(first, end);
+        let unit = self.blocks.next_valid(self.blocks.units_of(block));
         unit.is_some_and(|ppn| self.is_log(self.owners[ppn.index()]))
     }
 
@@ -185,13 +183,11 @@ where
         victim: Victim,
         stream: Stream,
     ) -> Result<bool, FtlError<F::Error>> {
-        let first = self.geometry.first_unit(victim.block).0;
-        let end = first + self.blocks.data_units();
-        self.prefetch_owners(map, first, end);
-        let mut from = first;
-        while let Some(ppn) = self.blocks.next_valid(from, end) {
+        let mut left = self.blocks.units_of(victim.block);
+        self.prefetch_owners(map, left.clone());
+        while let Some(ppn) = self.blocks.next_valid(left.clone()) {
             match self.move_page(map, at, victim, ppn, stream)? {
-                Some(next) => from = next,
+                Some(next) => left.start = next,
                 None => return Ok(false),
             }
         }
@@ -212,11 +208,10 @@ where
     }
 
     #[inline(always)]
-    fn prefetch_owners<M: Relocate<F, K>>(&self, map: &M, first: u32, end: u32) {
-        let mut from = first;
-        while let Some(ppn) = self.blocks.next_valid(from, end) {
+    fn prefetch_owners<M: Relocate<F, K>>(&self, map: &M, mut left: Range<Ppn>) {
+        while let Some(ppn) = self.blocks.next_valid(left.clone()) {
             map.prefetch(self.owners[ppn.index()]);
-            from = ppn.0 + 1;
+            left.start = ppn + 1;
         }
     }
 
@@ -233,11 +228,11 @@ where
         }: Victim,
         first: Ppn,
         stream: Stream,
-    ) -> Result<Option<u32>, FtlError<F::Error>> {
-        let page_end = (first.0 / self.units_per_page + 1) * self.units_per_page;
+    ) -> Result<Option<Ppn>, FtlError<F::Error>> {
+        let page_end = Ppn((first.0 / self.units_per_page + 1) * self.units_per_page);
         let mut count = 1;
-        for unit in first.0 + 1..page_end {
-            count += u32::from(self.blocks.is_valid(Ppn(unit)));
+        for unit in Ppn::each(first + 1..page_end) {
+            count += u32::from(self.blocks.is_valid(unit));
         }
         let own = self.geometry.plane_of(victim);
         let target = self.target_of(first, stream);
@@ -257,26 +252,24 @@ where
         let read = self
             .flash
             .read(ready, first, count, cause, route, Tag::NONE)?;
-        if !self.aside.gives_up(victim) && !self.is_readable(first, page_end)? {
+        if !self.aside.gives_up(victim) && !self.is_readable(first..page_end)? {
             return Ok(None);
         }
-        for unit in first.0..page_end {
-            if unit == first.0 || self.blocks.is_valid(Ppn(unit)) {
-                self.move_unit(map, at, Ppn(unit), moving, stream, read)?;
+        for unit in Ppn::each(first..page_end) {
+            if unit == first || self.blocks.is_valid(unit) {
+                self.move_unit(map, at, unit, moving, stream, read)?;
             }
         }
         Ok(Some(page_end))
     }
 
-    /// Whether the valid units from one on can be copied.
+    /// Whether the valid ones of some units can be copied.
     #[inline(always)]
-    pub(crate) fn is_readable(&mut self, first: Ppn, end: u32) -> Result<bool, FtlError<F::Error>> {
-        let mut from = first.0;
+    pub(crate) fn is_readable(&mut self, mut left: Range<Ppn>) -> Result<bool, FtlError<F::Error>> {
         while F::PROVES
-            && from < end
-            && let Some(ppn) = self.blocks.next_valid(from, end)
+            && let Some(ppn) = self.blocks.next_valid(left.clone())
         {
-            from = ppn.0 + 1;
+            left.start = ppn + 1;
             match self.flash.prove_copy(ppn, self.owners[ppn.index()]) {
                 Ok(()) => {}
                 Err(error) if F::is_loss(&error) => return Ok(false),
@@ -383,15 +376,16 @@ where
         let p = &self.planes[plane.index()];
         let host = &p.open[Stream::Host as usize];
         let valid = u32::from(self.blocks.record(victim).valid);
-        self.pools[self.layout.pool_of(plane)].free == 0
+        self.pools[self.layout.pool_of(plane).index()].free == 0
             && !p.open[Stream::Gc as usize].is_open()
-            && valid <= host.end - host.next
+            && valid <= host.room()
     }
 
     /// Whether a unit can be appended to a stream in the pool of a plane without taking its last free block.
     pub(crate) fn has_block_to_spare(&self, own: PlaneId, stream: Stream) -> bool {
         let pool = self.layout.pool_of(own);
-        self.planes[own.index()].open[stream as usize].is_open() || self.pools[pool].free >= 2
+        self.planes[own.index()].open[stream as usize].is_open()
+            || self.pools[pool.index()].free >= 2
     }
 
     #[inline(always)]
@@ -435,11 +429,11 @@ where
         stream: Stream,
         erase: Erase,
     ) -> Result<(), FtlError<F::Error>> {
-        let pool = usize::from(self.blocks.record(victim).pool);
+        let pool = self.blocks.record(victim).pool();
         if self.units_per_page > 1 {
             let target = self.target_stream(stream);
-            for i in 0..self.layout.pools()[pool].len() {
-                let plane = self.layout.pools()[pool][i];
+            for i in 0..self.layout.pool(pool).len() {
+                let plane = self.layout.pool(pool)[i];
                 if self.holds_copies(plane, target) {
                     self.pad(plane, target, at)?;
                 }
@@ -481,12 +475,13 @@ where
         self.counters.erases += 1;
         self.aside.take(victim);
         self.blocks.begin_erase(victim);
-        let Block { erases, pool, .. } = *self.blocks.record(victim);
-        let record = &mut self.pools[usize::from(pool)];
+        let block = self.blocks.record(victim);
+        let (erases, pool) = (block.erases, block.pool());
+        let record = &mut self.pools[pool.index()];
         record.most_erases = record.most_erases.max(erases);
         match erase {
             Erase::Now => self.give_back(victim),
-            Erase::Background => self.erasing.push((victim, usize::from(pool))),
+            Erase::Background => self.erasing.push((victim, pool)),
         }
         Ok(true)
     }

@@ -6,6 +6,8 @@
 //! not move along. Meanwhile nothing is merged, no wear is levelled and no background collection begins: that
 //! would leave other units behind, or move what is stale.
 
+use std::ops::Range;
+
 use flashlore_flash::{BlockId, Flash, Ppn, Stream, Time};
 
 use crate::alloc::CLOSED;
@@ -62,7 +64,7 @@ where
         self.close_stale_blocks(map);
         let mut stale: Vec<BlockId> = (0..self.geometry.blocks()).map(BlockId).collect();
         stale.retain(|&block| self.blocks.record(block).state == BlockPhase::Sealed);
-        stale.retain(|&block| self.is_stale(map, block, self.blocks.data_units()));
+        stale.retain(|&block| self.is_stale(map, self.blocks.units_of(block)));
         // Those that free most come first, so that there is room for the others.
         stale.sort_by_key(|&block| self.blocks.record(block).valid);
         let mut left = 0;
@@ -85,23 +87,19 @@ where
                 if !open.is_open() {
                     continue;
                 }
-                let block = BlockId(open.block);
-                let taken = open.next - self.geometry.first_unit(block).0;
-                if self.is_stale(map, block, taken) {
+                let first = self.geometry.first_unit(open.block);
+                if self.is_stale(map, first..open.next) {
                     self.planes[plane].open[stream as usize] = CLOSED;
-                    self.blocks.seal(block);
+                    self.blocks.seal(open.block);
                 }
             }
         }
     }
 
-    /// Whether a block, of which so many units are taken, holds anything without referrer.
-    fn is_stale<M: Relocate<F, K>>(&self, map: &M, block: BlockId, taken: u32) -> bool {
-        let first = self.geometry.first_unit(block).0;
-        let holds_dead = |unit: u32| {
-            let ppn = Ppn(unit);
-            !self.blocks.is_valid(ppn) || map.dead_bytes(self.owners[ppn.index()]) > 0
-        };
-        (first..first + taken).any(holds_dead)
+    /// Whether any of these units, which are taken, holds anything without referrer.
+    fn is_stale<M: Relocate<F, K>>(&self, map: &M, taken: Range<Ppn>) -> bool {
+        let holds_dead =
+            |ppn: Ppn| !self.blocks.is_valid(ppn) || map.dead_bytes(self.owners[ppn.index()]) > 0;
+        Ppn::each(taken).any(holds_dead)
     }
 }

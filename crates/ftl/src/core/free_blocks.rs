@@ -1,7 +1,7 @@
 //! Blocks leave the free lists and come back: opening, giving back, and the barriers between an erase and the next
 //! use of a block.
 
-use flashlore_flash::{BlockId, Flash, PlaneId, Stream, Time};
+use flashlore_flash::{BlockId, Flash, PlaneId, PoolId, Stream, Time};
 
 use crate::alloc::OpenBlock;
 use crate::core::{Core, OpenBarrier};
@@ -15,7 +15,7 @@ where
     /// Whether the host may take a block of this plane and leave collection its reserve.
     pub(crate) fn may_open(&self, plane: PlaneId) -> bool {
         let pool = self.layout.pool_of(plane);
-        !self.planes[plane.index()].free.is_empty() && self.pools[pool].free >= 2
+        !self.planes[plane.index()].free.is_empty() && self.pools[pool.index()].free >= 2
     }
 
     /// Opens a free block of a plane for a stream; there must be one.
@@ -36,15 +36,15 @@ where
             unreachable!("a block is opened only where one is free")
         };
         debug_assert!(!self.planes[plane.index()].open[stream as usize].is_open());
-        let first = self.geometry.first_unit(block).0;
+        let units = self.blocks.units_of(block);
         self.planes[plane.index()].open[stream as usize] = OpenBlock {
-            block: block.0,
-            next: first,
-            end: first + self.blocks.data_units(),
+            block,
+            next: units.start,
+            end: units.end,
         };
         self.blocks.open(block);
         let pool = self.layout.pool_of(plane);
-        self.pools[pool].free -= 1;
+        self.pools[pool.index()].free -= 1;
         self.note_watermark(pool);
         Ok(())
     }
@@ -64,10 +64,11 @@ where
         }
         let pool = self.layout.pool_of(plane);
         let freed = self.unsettled.iter();
-        let unsettled = freed.filter(|b| usize::from(self.blocks.record(**b).pool) == pool);
+        let unsettled = freed.filter(|b| self.blocks.record(**b).pool() == pool);
         let unsettled = unsettled.count();
         let any_may_be_taken = stream == Stream::Wear || self.options.wear.dynamic;
-        if unsettled + 1 >= self.pools[pool].free as usize || any_may_be_taken && unsettled > 0 {
+        let free = self.pools[pool.index()].free as usize;
+        if unsettled + 1 >= free || any_may_be_taken && unsettled > 0 {
             self.barrier(at)?;
         }
         Ok(())
@@ -118,15 +119,16 @@ where
             self.unsettled.push(block);
         }
         let pool = self.layout.pool_of(plane);
-        self.pools[pool].free += 1;
+        self.pools[pool.index()].free += 1;
         self.note_watermark(pool);
     }
 
-    pub(crate) fn note_watermark(&mut self, pool: usize) {
+    pub(crate) fn note_watermark(&mut self, pool: PoolId) {
         let marks = self.watermarks(pool);
-        let low = self.pools[pool].free <= marks.low;
-        if low != self.pools[pool].low {
-            self.pools[pool].low = low;
+        let record = &mut self.pools[pool.index()];
+        let low = record.free <= marks.low;
+        if low != record.low {
+            record.low = low;
             self.low_pools = if low {
                 self.low_pools + 1
             } else {
@@ -134,7 +136,7 @@ where
             };
         }
         if self.options.collect.mode.has_jobs() {
-            let record = &mut self.pools[pool];
+            let record = &mut self.pools[pool.index()];
             record.filling = low || (record.filling && record.free <= marks.high);
             if record.filling {
                 self.wake(pool);

@@ -11,8 +11,8 @@
 //! nobody waits for its program.
 
 use flashlore_flash::{
-    Cause, Completion, Flash, Lpn, MapPageId, OpId, Owner, PlaneId, Ppn, Ready, Route, Stream, Tag,
-    Time, Unit, When,
+    Cause, Completion, Flash, Lpn, MapPageId, OpId, Owner, PlaneId, PoolId, Ppn, Ready, Route,
+    Stream, Tag, Time, Unit, When,
 };
 
 use crate::core::Core;
@@ -286,13 +286,13 @@ where
     pub(crate) fn follow_collection(
         &mut self,
         at: Time,
-        pool: usize,
+        pool: PoolId,
     ) -> Result<(), FtlError<F::Error>> {
         if !K::CACHED {
             return Ok(());
         }
         while let Some(page) = self.map_cache.first_stale() {
-            let members = self.layout.pools()[pool].iter().copied();
+            let members = self.layout.pool(pool).iter().copied();
             let roomy = members.clone().find(|&p| self.has_map_block(p));
             let Some(plane) = roomy.or_else(|| members.clone().find(|&p| self.may_open(p))) else {
                 break;

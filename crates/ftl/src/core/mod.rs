@@ -41,7 +41,9 @@ mod spare;
 mod wear;
 
 use flashlore_flash::hints::on_large_pages;
-use flashlore_flash::{BlockId, Finished, Flash, Geometry, Lpn, Owner, Ppn, Stream, Tag, Time};
+use flashlore_flash::{
+    BlockId, Finished, Flash, Geometry, Lpn, Owner, PoolId, Ppn, Stream, Tag, Time,
+};
 
 use crate::alloc::Plane;
 use crate::blocks::Blocks;
@@ -97,7 +99,7 @@ pub struct Core<F: Flash, K = Resident> {
     /// Units that collection owes for what the host wrote, in 256ths.
     pub(crate) owed: u32,
     /// Background erases that are not over, with their pools.
-    pub(crate) erasing: Vec<(BlockId, usize)>,
+    pub(crate) erasing: Vec<(BlockId, PoolId)>,
     /// Victims that could not be read.
     pub(crate) aside: Aside,
     pub(crate) counters: Counters,
@@ -292,7 +294,7 @@ where
     }
 
     /// The stream that has a block open.
-    pub fn stream_of(&self, block: u32) -> Option<Stream> {
+    pub fn stream_of(&self, block: BlockId) -> Option<Stream> {
         Stream::ALL.into_iter().find(|&s| {
             self.planes
                 .iter()

@@ -2,8 +2,7 @@
 //! sealed with the last one.
 
 use flashlore_flash::{
-    BlockId, Completion, Finished, Flash, OpId, PageId, PlaneId, Ppn, Ready, Route, Stream, Tag,
-    Time, Unit,
+    Completion, Finished, Flash, OpId, PageId, PlaneId, Ppn, Ready, Route, Stream, Tag, Time, Unit,
 };
 
 use crate::alloc::CLOSED;
@@ -38,7 +37,7 @@ where
         }
         buffer.units.push(unit);
         if buffer.units.len() as u32 == self.units_per_page {
-            let last = Ppn(self.planes[plane.index()].open[stream as usize].next);
+            let last = self.planes[plane.index()].open[stream as usize].next;
             return self.program_page(plane, stream, self.geometry.page_of(last), tag);
         }
         if tag != Tag::NONE {
@@ -85,11 +84,11 @@ where
     /// A copy that waited for more of its victim may have lost its referrer since: its owner may name something
     /// else by now. The unit that fills the page has just been moved.
     pub(super) fn drop_stale_copies(&mut self, plane: PlaneId, stream: Stream, page: PageId) {
-        let first = self.geometry.first_unit_of_page(page).0;
+        let first = self.geometry.first_unit_of_page(page);
         let units = &mut self.planes[plane.index()].buffers[stream as usize].units;
         let waited = units.len() - 1;
-        for (ppn, unit) in (first..).zip(&mut units[..waited]) {
-            if matches!(unit, Unit::Copy { .. }) && !self.blocks.is_valid(Ppn(ppn)) {
+        for (ppn, unit) in (first.0..).map(Ppn).zip(&mut units[..waited]) {
+            if matches!(unit, Unit::Copy { .. }) && !self.blocks.is_valid(ppn) {
                 *unit = Unit::Pad;
             }
         }
@@ -113,7 +112,7 @@ where
         buffer.units.extend((0..missing).map(|_| Unit::Pad));
         self.counters.programs_padding += u64::from(missing);
         let next = p.open[stream as usize].next;
-        let page = self.geometry.page_of(Ppn(next));
+        let page = self.geometry.page_of(next);
         let done = self.program_page(plane, stream, page, Tag::NONE)?;
         // Only now: the units of a page that could not be programmed are still read from its buffer.
         let open = &mut self.planes[plane.index()].open[stream as usize];
@@ -133,11 +132,11 @@ where
         for stream in [Stream::Host, Stream::Log] {
             for frontier in 0..self.layout.frontiers().len() {
                 let plane = self.layout.frontiers()[frontier];
-                let (group, seat) = self.layout.seat_of(plane);
+                let group = self.layout.group_of_plane(plane);
                 let padded = self.pad(plane, stream, at)?;
                 let open = self.is_open(plane, stream);
                 let moves_on = padded && (self.options.layout.rotate == Rotate::Page || !open);
-                if moves_on && self.cursors(stream)[group] == seat {
+                if moves_on && self.due_frontier(group, stream) == plane {
                     self.move_on(group, stream);
                 }
             }
@@ -191,7 +190,7 @@ where
         sealer: Tag,
     ) -> Result<Completion, FtlError<F::Error>> {
         let open = &mut self.planes[plane.index()].open[stream as usize];
-        let block = BlockId(std::mem::replace(open, CLOSED).block);
+        let block = std::mem::replace(open, CLOSED).block;
         let mut done = last;
         if self.options.summary_page {
             let ready = match last {
@@ -225,8 +224,7 @@ where
     pub(crate) fn buffered(&self, ppn: Ppn) -> Option<&Unit<F::Page>> {
         let block = self.geometry.block_of(ppn);
         let plane = &self.planes[self.geometry.plane_of(block).index()];
-        let (stream, slot) = plane.buffered(block, ppn, self.units_per_page)?;
-        Some(&plane.buffers[stream].units[slot])
+        plane.buffered(block, ppn, self.units_per_page)
     }
 }
 

@@ -62,10 +62,9 @@ where
         for pool in &mut core.pools {
             pool.free = 0;
         }
-        for (number, restored) in found.blocks.iter().enumerate() {
-            let block = BlockId(number as u32);
+        for (block, restored) in (0..).map(BlockId).zip(&found.blocks) {
             core.blocks.set_erases(block, restored.erases);
-            let pool = &mut core.pools[usize::from(core.blocks.record(block).pool)];
+            let pool = &mut core.pools[core.blocks.record(block).pool().index()];
             pool.most_erases = pool.most_erases.max(restored.erases);
             if restored.state == RestoredState::Free {
                 pool.free += 1;
@@ -85,19 +84,19 @@ where
                 _ => core.blocks.seal(block),
             }
         }
-        for pool in 0..core.pools.len() {
+        for pool in core.layout.pool_ids() {
             core.note_watermark(pool);
         }
         Ok(core)
     }
 
     fn resume(&mut self, block: BlockId, stream: Stream, taken: u32) {
-        let first = self.geometry.first_unit(block).0;
+        let units = self.blocks.units_of(block);
         let plane = self.geometry.plane_of(block);
         self.planes[plane.index()].open[stream as usize] = OpenBlock {
-            block: block.0,
-            next: first + taken,
-            end: first + self.blocks.data_units(),
+            block,
+            next: units.start + taken,
+            end: units.end,
         };
     }
 }

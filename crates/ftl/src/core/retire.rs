@@ -8,7 +8,7 @@
 //! collection copies into. Where that cannot be, the block keeps its data, and a write that finds no
 //! room is refused ([`crate::FtlError::WornOut`]); what is stored can be read for ever.
 
-use flashlore_flash::{BlockId, Flash, Geometry, PlaneId, Stream};
+use flashlore_flash::{BlockId, Flash, Geometry, PlaneId, PoolId, Stream};
 
 use crate::alloc::Plane;
 use crate::blocks::Blocks;
@@ -64,8 +64,7 @@ fn opens_block<P>(
     let mut room = 0;
     for plane in layout.pool_from(own) {
         let p = &planes[plane.index()];
-        let open = p.open[stream as usize];
-        room += open.end - open.next;
+        room += p.open[stream as usize].room();
         if room >= units {
             return false;
         }
@@ -96,7 +95,7 @@ where
     }
 
     /// The next victim of a pool; `idle` asks for one whose plane and die have no background work.
-    pub(crate) fn next_victim(&mut self, pool: usize, idle: bool) -> Option<Victim> {
+    pub(crate) fn next_victim(&mut self, pool: PoolId, idle: bool) -> Option<Victim> {
         let all = [
             target_stream(&self.options, Stream::Gc),
             Stream::Map,
@@ -113,7 +112,7 @@ where
             geometry: &self.geometry,
             layout: &self.layout,
             planes: &self.planes,
-            pool: &self.pools[pool],
+            pool: &self.pools[pool.index()],
             targets,
             endurance: self.options.wear.endurance,
         };
@@ -143,7 +142,7 @@ where
             true => self.blocks.fewest_units(pool, |b| allowed(&self.blocks, b)),
             false => None,
         };
-        if fewest.is_some() || idle || self.aside.is_empty() || self.pools[pool].free >= 2 {
+        if fewest.is_some() || idle || self.aside.is_empty() || self.pools[pool.index()].free >= 2 {
             return fewest.map(Victim::as_is);
         }
         let affords = |block| room.affords(&self.blocks, block);
@@ -162,9 +161,10 @@ where
     }
 
     /// The watermarks of a pool: each retired block lowers them by one, down to one.
-    pub(crate) fn watermarks(&self, pool: usize) -> Watermarks {
+    pub(crate) fn watermarks(&self, pool: PoolId) -> Watermarks {
         let Watermarks { low, high } = self.options.collect.watermarks;
-        let lowered = |mark: u32| mark.saturating_sub(self.pools[pool].retired).max(1);
+        let retired = self.pools[pool.index()].retired;
+        let lowered = |mark: u32| mark.saturating_sub(retired).max(1);
         Watermarks {
             low: lowered(low),
             high: lowered(high),
@@ -175,8 +175,8 @@ where
     pub(crate) fn retire(&mut self, block: BlockId) {
         self.blocks.retire(block);
         self.counters.retired += 1;
-        let pool = usize::from(self.blocks.record(block).pool);
-        self.pools[pool].retired += 1;
+        let pool = self.blocks.record(block).pool();
+        self.pools[pool.index()].retired += 1;
         self.note_watermark(pool);
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! Dynamic wear levelling is the order of the free list ([`crate::alloc::FreeList`]).
 
-use flashlore_flash::{Flash, Stream, Time};
+use flashlore_flash::{Flash, PoolId, Stream, Time};
 
 use crate::core::Core;
 use crate::core::collect::Victim;
@@ -27,19 +27,21 @@ where
         &mut self,
         map: &mut M,
         at: Time,
-        pool: usize,
+        pool: PoolId,
     ) -> Result<(), FtlError<F::Error>> {
         let gap = self.options.wear.static_gap;
         // What is stale must not move on.
         if gap == 0 || self.erasing_stale {
             return Ok(());
         }
-        self.pools[pool].until_wear_check -= 1;
-        if self.pools[pool].until_wear_check > 0 {
+        let record = &mut self.pools[pool.index()];
+        record.until_wear_check -= 1;
+        if record.until_wear_check > 0 {
             return Ok(());
         }
-        let blocks = self.layout.pools()[pool].len() as u32 * self.geometry.blocks_per_plane();
-        self.pools[pool].until_wear_check = (blocks / BLOCKS_PER_SEARCH).max(2);
+        let blocks = self.layout.pool(pool).len() as u32 * self.geometry.blocks_per_plane();
+        record.until_wear_check = (blocks / BLOCKS_PER_SEARCH).max(2);
+        let (most_erases, free) = (record.most_erases, record.free);
         let coldest = self
             .blocks
             .sealed(pool)
@@ -48,8 +50,8 @@ where
         let Some(coldest) = coldest else {
             return Ok(());
         };
-        let uneven = self.pools[pool].most_erases - self.blocks.record(coldest).erases > gap;
-        if !uneven || self.pools[pool].free < 2 {
+        let uneven = most_erases - self.blocks.record(coldest).erases > gap;
+        if !uneven || free < 2 {
             return Ok(());
         }
         if self.options.collect.mode.has_jobs() {

@@ -6,7 +6,7 @@
 //!
 //! Invariant: a block that is aside is sealed and keeps everything valid in it.
 
-use flashlore_flash::BlockId;
+use flashlore_flash::{BlockId, PoolId};
 
 use crate::blocks::{BlockPhase, Blocks};
 
@@ -60,13 +60,13 @@ impl Aside {
     pub fn last_resort(
         &mut self,
         blocks: &Blocks,
-        pool: usize,
+        pool: PoolId,
         allowed: impl Fn(BlockId) -> bool,
     ) -> Option<BlockId> {
         let gains = |&block: &BlockId| {
             let record = blocks.record(block);
             record.state == BlockPhase::Sealed
-                && usize::from(record.pool) == pool
+                && record.pool() == pool
                 && blocks.weight(block) <= blocks.most_valid()
                 && allowed(block)
         };

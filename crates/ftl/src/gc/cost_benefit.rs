@@ -2,7 +2,7 @@
 //! USENIX 1995): `age (1 - u) / 2u` with `u` the valid share of a block. A block without valid units
 //! comes first. Age is counted in blocks sealed since the block was.
 
-use flashlore_flash::BlockId;
+use flashlore_flash::{BlockId, PoolId};
 
 use super::VictimPolicy;
 use crate::blocks::Blocks;
@@ -15,7 +15,7 @@ impl VictimPolicy for CostBenefit {
     fn choose(
         &mut self,
         blocks: &mut Blocks,
-        pool: usize,
+        pool: PoolId,
         allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     ) -> Option<BlockId> {
         let full = f64::from(blocks.data_units());
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn an_old_block_goes_before_a_young_one_with_fewer_valid_units() {
         let geometry = Geometry::single_plane(16, 4, 4096).unwrap();
-        let mut blocks = Blocks::new(&geometry, 4, 1, |_| 0);
+        let mut blocks = Blocks::new(&geometry, 4, 1, |_| PoolId(0));
         seal(&mut blocks, 0, 3);
         for full in 1..8 {
             seal(&mut blocks, full, 4);
@@ -64,16 +64,16 @@ mod tests {
         seal(&mut blocks, 8, 2);
         // Ages 9 and 1: 9 x 1/6 against 1 x 2/4.
         assert_eq!(
-            CostBenefit.choose(&mut blocks, 0, &|_, _| true),
+            CostBenefit.choose(&mut blocks, PoolId(0), &|_, _| true),
             Some(BlockId(0))
         );
         assert_eq!(
-            CostBenefit.choose(&mut blocks, 0, &|_, b| b.0 != 0),
+            CostBenefit.choose(&mut blocks, PoolId(0), &|_, b| b.0 != 0),
             Some(BlockId(8))
         );
         seal(&mut blocks, 9, 0);
         assert_eq!(
-            CostBenefit.choose(&mut blocks, 0, &|_, _| true),
+            CostBenefit.choose(&mut blocks, PoolId(0), &|_, _| true),
             Some(BlockId(9))
         );
     }

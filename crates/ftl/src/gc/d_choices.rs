@@ -2,7 +2,7 @@
 //! for a class of garbage collection algorithms in flash-based solid state drives", SIGMETRICS
 //! 2013). `d = 1` is random choice; a growing `d` approaches greedy.
 
-use flashlore_flash::BlockId;
+use flashlore_flash::{BlockId, PoolId};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -29,10 +29,11 @@ impl DChoices {
     }
 
     /// A block of the pool, each with the same chance.
-    fn draw(&mut self, blocks: &Blocks, pool: usize) -> BlockId {
+    fn draw(&mut self, blocks: &Blocks, pool: PoolId) -> BlockId {
         let members = blocks.members(pool);
-        let count = u128::from(members.end - members.start);
-        BlockId(members.start + ((u128::from(self.random.next_u64()) * count) >> 64) as u32)
+        let count = u128::from(members.end.0 - members.start.0);
+        let drawn = (u128::from(self.random.next_u64()) * count) >> 64;
+        BlockId(members.start.0 + drawn as u32)
     }
 }
 
@@ -40,7 +41,7 @@ impl VictimPolicy for DChoices {
     fn choose(
         &mut self,
         blocks: &mut Blocks,
-        pool: usize,
+        pool: PoolId,
         allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     ) -> Option<BlockId> {
         let emptiest = blocks.emptiest(pool)?;

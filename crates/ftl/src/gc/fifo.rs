@@ -4,7 +4,7 @@
 //! of all others, when a log that did rewrite it would meet it again. So full blocks cost a step of the
 //! circle and no copies, and each of them is met once a round.
 
-use flashlore_flash::BlockId;
+use flashlore_flash::{BlockId, PoolId};
 
 use super::VictimPolicy;
 use crate::blocks::{BlockPhase, Blocks};
@@ -20,7 +20,7 @@ impl VictimPolicy for Fifo {
     fn choose(
         &mut self,
         blocks: &mut Blocks,
-        pool: usize,
+        pool: PoolId,
         allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     ) -> Option<BlockId> {
         let mut oldest = None;
@@ -33,7 +33,7 @@ impl VictimPolicy for Fifo {
 /// allowed, with their weights, and passes over the full ones before the last of them.
 pub(super) fn walk(
     blocks: &mut Blocks,
-    pool: usize,
+    pool: PoolId,
     count: u32,
     allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     mut visit: impl FnMut(BlockId, u32),

@@ -1,6 +1,6 @@
 //! The block with the fewest valid units; among equals the one that has had so few for the longest.
 
-use flashlore_flash::BlockId;
+use flashlore_flash::{BlockId, PoolId};
 
 use super::VictimPolicy;
 use crate::blocks::Blocks;
@@ -16,7 +16,7 @@ impl VictimPolicy for Greedy {
     fn choose(
         &mut self,
         blocks: &mut Blocks,
-        pool: usize,
+        pool: PoolId,
         allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     ) -> Option<BlockId> {
         let first = blocks.emptiest(pool)?;

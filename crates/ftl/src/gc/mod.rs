@@ -13,7 +13,7 @@ pub mod greedy;
 pub(crate) mod sealed;
 pub mod windowed_greedy;
 
-use flashlore_flash::BlockId;
+use flashlore_flash::{BlockId, PoolId};
 
 use crate::blocks::Blocks;
 use crate::options::VictimChoice;
@@ -31,7 +31,7 @@ pub trait VictimPolicy {
     fn choose(
         &mut self,
         blocks: &mut Blocks,
-        pool: usize,
+        pool: PoolId,
         allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     ) -> Option<BlockId>;
 }
@@ -71,7 +71,7 @@ impl VictimPolicy for Victims {
     fn choose(
         &mut self,
         blocks: &mut Blocks,
-        pool: usize,
+        pool: PoolId,
         allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     ) -> Option<BlockId> {
         match self {

@@ -4,7 +4,7 @@
 //!
 //! Full blocks do not count: their turn passes over them as in [`super::fifo`].
 
-use flashlore_flash::BlockId;
+use flashlore_flash::{BlockId, PoolId};
 
 use super::fifo::walk;
 use super::{Greedy, VictimPolicy};
@@ -29,10 +29,11 @@ impl VictimPolicy for WindowedGreedy {
     fn choose(
         &mut self,
         blocks: &mut Blocks,
-        pool: usize,
+        pool: PoolId,
         allowed: &dyn Fn(&Blocks, BlockId) -> bool,
     ) -> Option<BlockId> {
-        if self.window as usize >= blocks.members(pool).len() {
+        let members = blocks.members(pool);
+        if self.window >= members.end.0 - members.start.0 {
             return Greedy.choose(blocks, pool, allowed);
         }
         let mut best: Option<(u32, BlockId)> = None;
