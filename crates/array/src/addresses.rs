@@ -3,7 +3,10 @@
 //! An address has the number of the virtual machine in its highest byte (paper). Inside, the blocks of all machines
 //! are counted through in the order in which the machines are named.
 
+use std::ops::Range;
+
 use crate::error::{ArrayError, ContentError};
+use crate::index::{Address, BlockId};
 
 const MACHINE_SHIFT: u32 = 56;
 
@@ -65,7 +68,7 @@ fn split(lba: u64) -> (u8, u64) {
 pub struct Addresses {
     machines: Vec<Machine>,
     /// First block of each machine.
-    first: Vec<u32>,
+    first: Vec<BlockId>,
     /// Position in `machines` by number.
     of_number: [Option<u8>; 256],
 }
@@ -73,7 +76,7 @@ pub struct Addresses {
 impl Addresses {
     /// Those of these machines, whose blocks together are fewer than 2^32.
     pub fn new(machines: &[Machine]) -> Self {
-        let mut next = 0;
+        let mut next = BlockId(0);
         let mut addresses = Addresses {
             machines: machines.to_vec(),
             first: Vec::new(),
@@ -92,8 +95,8 @@ impl Addresses {
         &self.machines
     }
 
-    /// The number of the block with this address.
-    pub fn block(&self, lba: u64) -> Result<u32, ArrayError> {
+    /// The block with this address.
+    pub fn block(&self, lba: u64) -> Result<BlockId, ArrayError> {
         let (number, address) = split(lba);
         let position = self.of_number[usize::from(number)].map(usize::from);
         let blocks = position.map_or(0, |p| self.machines[p].blocks);
@@ -107,34 +110,34 @@ impl Addresses {
         }
     }
 
-    pub fn lba(&self, block: u32) -> u64 {
+    pub fn lba(&self, block: BlockId) -> u64 {
         let (position, address) = self.place(block);
         lba(self.machines[position].number, address.into())
     }
 
     /// The blocks with the same address in the other machines.
-    pub fn counterparts(&self, block: u32) -> impl Iterator<Item = u32> + '_ {
+    pub fn counterparts(&self, block: BlockId) -> impl Iterator<Item = BlockId> + '_ {
         let (own, address) = self.place(block);
         let others = self.machines.iter().zip(&self.first).enumerate();
         others
-            .filter(move |(position, (machine, _))| *position != own && address < machine.blocks)
-            .map(move |(_, (_, first))| first + address)
+            .filter(move |(position, (machine, _))| *position != own && address.0 < machine.blocks)
+            .map(move |(_, (_, &first))| first + address.0)
     }
 
     /// The block with the same address in another machine, if it has one.
-    pub fn counterpart_in(&self, block: u32, machine: u8) -> Option<u32> {
+    pub fn counterpart_in(&self, block: BlockId, machine: u8) -> Option<BlockId> {
         let address = self.place(block).1;
         self.block(lba(machine, address.into())).ok()
     }
 
     /// The blocks of a machine.
-    pub fn blocks_of(&self, machine: u8) -> Result<std::ops::Range<u32>, ArrayError> {
+    pub fn blocks_of(&self, machine: u8) -> Result<Range<BlockId>, ArrayError> {
         let first = self.block(lba(machine, 0))?;
         let (position, _) = self.place(first);
         Ok(first..first + self.machines[position].blocks)
     }
 
-    pub fn unreadable(&self, block: u32, source: ContentError) -> ArrayError {
+    pub fn unreadable(&self, block: BlockId, source: ContentError) -> ArrayError {
         let (machine, address) = split(self.lba(block));
         ArrayError::Unreadable {
             machine,
@@ -144,9 +147,9 @@ impl Addresses {
     }
 
     /// The position of a block's machine, and its address there.
-    fn place(&self, block: u32) -> (usize, u32) {
+    fn place(&self, block: BlockId) -> (usize, Address) {
         let position = self.first.partition_point(|&first| first <= block) - 1;
-        (position, block - self.first[position])
+        (position, Address(block - self.first[position]))
     }
 }
 
@@ -171,7 +174,7 @@ mod tests {
             }
             assert!(addresses.block(lba(machine, blocks)).is_err());
         }
-        assert_eq!(seen, (0..20).collect::<Vec<_>>());
+        assert!(seen.into_iter().eq(BlockId::first(20)));
         assert!(addresses.block(lba(1, 0)).is_err());
         assert!(addresses.block(u64::MAX).is_err());
     }
@@ -179,7 +182,10 @@ mod tests {
     #[test]
     fn counterparts_have_the_same_address_in_other_machines() {
         let addresses = three();
-        let counterparts = |block| addresses.counterparts(block).collect::<Vec<_>>();
+        let counterparts = |block| {
+            let found = addresses.counterparts(BlockId(block));
+            found.map(|other| other.0).collect::<Vec<_>>()
+        };
         assert_eq!(counterparts(1), [11, 14]);
         assert_eq!(counterparts(11), [1, 14]);
         assert_eq!(counterparts(5), [18]);

@@ -1,12 +1,14 @@
-//! Numbers in the order of the stamps that a list gives them, where a new stamp costs nothing.
+//! Indices in the order of the stamps that a list gives them, where a new stamp costs nothing.
 //!
 //! Each member stands where it stood when it was put in or seen last. Stamps only grow, so that is never behind its
 //! present place, and a walk from the front finds the true order if it moves each member that it meets at an old
 //! place to its present one. That is at most one move for each time a member was touched.
 //!
-//! Invariant: `order` has each number with a stamp in `noted` once, under that stamp.
+//! Invariant: `order` has each index with a stamp in `noted` once, under that stamp.
 
 use std::collections::BTreeSet;
+
+use crate::index::Index;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -18,77 +20,86 @@ pub(crate) enum Verdict {
     Drop,
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct ByAge {
-    order: BTreeSet<(u64, u32)>,
-    /// By number the stamp under which it stands; 0 if it is no member.
+#[derive(Debug)]
+pub(crate) struct ByAge<I> {
+    order: BTreeSet<(u64, I)>,
+    /// By index the stamp under which it stands; 0 if it is no member.
     noted: Vec<u64>,
 }
 
-impl ByAge {
-    /// Puts a number with its stamp, which is not 0, in; if it is in, nothing changes.
-    pub fn insert(&mut self, number: u32, stamp: u64) {
-        if self.noted.len() <= number as usize {
-            self.noted.resize(number as usize + 1, 0);
-        }
-        let noted = &mut self.noted[number as usize];
-        if *noted == 0 {
-            *noted = stamp;
-            self.order.insert((stamp, number));
+impl<I: Index> ByAge<I> {
+    pub fn new() -> Self {
+        ByAge {
+            order: BTreeSet::new(),
+            noted: Vec::new(),
         }
     }
 
-    pub fn remove(&mut self, number: u32) {
-        if let Some(noted) = self.noted.get_mut(number as usize)
+    /// Puts an index with its stamp, which is not 0, in; if it is in, nothing changes.
+    pub fn insert(&mut self, index: I, stamp: u64) {
+        let row = index.number() as usize;
+        if self.noted.len() <= row {
+            self.noted.resize(row + 1, 0);
+        }
+        let noted = &mut self.noted[row];
+        if *noted == 0 {
+            *noted = stamp;
+            self.order.insert((stamp, index));
+        }
+    }
+
+    pub fn remove(&mut self, index: I) {
+        if let Some(noted) = self.noted.get_mut(index.number() as usize)
             && *noted > 0
         {
-            self.order.remove(&(*noted, number));
+            self.order.remove(&(*noted, index));
             *noted = 0;
         }
     }
 
-    pub fn holds(&self, number: u32) -> bool {
-        self.noted.get(number as usize).is_some_and(|&n| n > 0)
+    pub fn holds(&self, index: I) -> bool {
+        let noted = self.noted.get(index.number() as usize);
+        noted.is_some_and(|&noted| noted > 0)
     }
 
     /// The oldest members that are taken, at most so many, the oldest first. `stamp` is the present one of a member.
     pub fn oldest(
         &mut self,
         most: usize,
-        stamp: impl Fn(u32) -> u64,
-        verdict: impl Fn(u32) -> Verdict,
-    ) -> Vec<u32> {
+        stamp: impl Fn(I) -> u64,
+        verdict: impl Fn(I) -> Verdict,
+    ) -> Vec<I> {
         let mut taken = Vec::new();
-        let mut from = (0, 0);
+        let mut from = (0, I::numbered(0));
         while taken.len() < most {
-            let Some(&(noted, number)) = self.order.range(from..).next() else {
+            let Some(&(noted, index)) = self.order.range(from..).next() else {
                 break;
             };
-            if verdict(number) == Verdict::Drop {
-                self.remove(number);
+            if verdict(index) == Verdict::Drop {
+                self.remove(index);
                 continue;
             }
-            let present = stamp(number);
+            let present = stamp(index);
             if present != noted {
-                self.remove(number);
-                self.insert(number, present);
+                self.remove(index);
+                self.insert(index, present);
                 continue;
             }
-            if verdict(number) == Verdict::Take {
-                taken.push(number);
+            if verdict(index) == Verdict::Take {
+                taken.push(index);
             }
-            from = (noted, number + 1);
+            from = (noted, index + 1);
         }
         taken
     }
 
     /// Bytes held, about: a tree stores a few more than its members.
     pub fn heap_bytes(&self) -> usize {
-        self.order.len() * size_of::<(u64, u32)>() + self.noted.capacity() * size_of::<u64>()
+        self.order.len() * size_of::<(u64, I)>() + self.noted.capacity() * size_of::<u64>()
     }
 
-    /// Recounts the members, given the present stamp of each number, 0 if it has none.
-    pub fn check(&self, stamp: impl Fn(u32) -> u64) -> Result<(), String> {
+    /// Recounts the members, given the present stamp of each index, 0 if it has none.
+    pub fn check(&self, stamp: impl Fn(I) -> u64) -> Result<(), String> {
         let members = self.noted.iter().filter(|&&noted| noted > 0).count();
         if members != self.order.len() {
             return Err(format!(
@@ -96,12 +107,13 @@ impl ByAge {
                 self.order.len()
             ));
         }
-        for &(noted, number) in &self.order {
-            let present = stamp(number);
-            if self.noted[number as usize] != noted || noted > present {
+        for &(noted, index) in &self.order {
+            let present = stamp(index);
+            let row = index.number() as usize;
+            if self.noted[row] != noted || noted > present {
                 return Err(format!(
-                    "{number} stands at {noted}, is noted at {} and belongs at {present}",
-                    self.noted[number as usize]
+                    "{index} stands at {noted}, is noted at {} and belongs at {present}",
+                    self.noted[row]
                 ));
             }
         }
@@ -112,6 +124,7 @@ impl ByAge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::Slot;
     use proptest::prelude::*;
 
     proptest! {
@@ -120,40 +133,41 @@ mod tests {
         fn the_oldest_are_those_of_a_plain_walk(
             steps in prop::collection::vec((0u8..5, 0u32..10, 1usize..4), 0..120),
         ) {
-            let mut members = ByAge::default();
+            let mut members = ByAge::new();
             let mut stamps = [1u64; 10];
-            let mut model: BTreeSet<u32> = BTreeSet::new();
+            let mut model: BTreeSet<Slot> = BTreeSet::new();
             for (now, (step, number, most)) in steps.into_iter().enumerate() {
+                let number = Slot(number);
                 match step {
                     0 => {
                         model.insert(number);
-                        members.insert(number, stamps[number as usize]);
+                        members.insert(number, stamps[number.index()]);
                     }
                     1 => {
                         model.remove(&number);
                         members.remove(number);
                     }
-                    2 | 3 => stamps[number as usize] = now as u64 + 2,
+                    2 | 3 => stamps[number.index()] = now as u64 + 2,
                     _ => {
                         // One is no member any more; odd ones are passed.
-                        let verdict = |n: u32| match n {
+                        let verdict = |n: Slot| match n {
                             n if n == number => Verdict::Drop,
-                            n if n % 2 == 1 => Verdict::Pass,
+                            n if n.0 % 2 == 1 => Verdict::Pass,
                             _ => Verdict::Take,
                         };
-                        let mut walk: Vec<u32> = model.iter().copied().collect();
-                        walk.retain(|&n| n != number && n % 2 == 0);
-                        walk.sort_by_key(|&n| (stamps[n as usize], n));
+                        let mut walk: Vec<Slot> = model.iter().copied().collect();
+                        walk.retain(|&n| n != number && n.0 % 2 == 0);
+                        walk.sort_by_key(|&n| (stamps[n.index()], n));
                         walk.truncate(most);
-                        let found = members.oldest(most, |n| stamps[n as usize], verdict);
+                        let found = members.oldest(most, |n| stamps[n.index()], verdict);
                         prop_assert_eq!(found, walk);
                         if !members.holds(number) {
                             model.remove(&number);
                         }
                     }
                 }
-                members.check(|n| stamps[n as usize]).map_err(TestCaseError::fail)?;
-                for n in 0..10 {
+                members.check(|n| stamps[n.index()]).map_err(TestCaseError::fail)?;
+                for n in Slot::first(10) {
                     prop_assert_eq!(members.holds(n), model.contains(&n));
                 }
             }

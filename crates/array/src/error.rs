@@ -3,6 +3,9 @@
 use flashlore_delta::DecodeError;
 use flashlore_medium::MediumError;
 
+use crate::icash::place::DataBlock;
+use crate::index::BlockId;
+
 /// Why a block has no content that could be given out.
 #[derive(Debug, thiserror::Error)]
 pub enum ContentError {
@@ -12,8 +15,8 @@ pub enum ContentError {
     Checksum { found: u32, expected: u32 },
     #[error("its delta does not decode: {0}")]
     Decode(#[from] DecodeError),
-    #[error("its data block {name} lies nowhere")]
-    NoData { name: u32 },
+    #[error("its data block {data} lies nowhere")]
+    NoData { data: DataBlock },
     #[error(
         "it was lost with a fast medium that was replaced; writing the whole block or trimming it ends this"
     )]
@@ -50,10 +53,7 @@ pub enum ArrayError {
     )]
     Stopped(String),
     #[error("block {block} is to be laid in and holds something")]
-    Occupied {
-        /// Its number, counted through all virtual machines.
-        block: u32,
-    },
+    Occupied { block: BlockId },
     #[error("{0}")]
     Shape(String),
     /// One of the media is an older copy of itself: the other has been used since.

@@ -5,6 +5,7 @@
 //! | [`addresses`] | addresses of the host, which name a virtual machine |
 //! | [`element`] | what every such array does, and who listens to what it asks of its media |
 //! | [`error`] | what can go wrong |
+//! | [`index`] | a type for every index |
 //! | [`icash`] | I-CASH: reference blocks on the fast medium, a log of deltas on the slow one |
 //! | [`hdd`] | hard disks in simulated time, and RAID-0 over them |
 //! | [`timed`] | requests to an array in simulated time |
@@ -18,6 +19,7 @@ pub mod element;
 pub mod error;
 pub mod hdd;
 pub mod icash;
+pub mod index;
 pub mod rivals;
 pub mod timed;
 
@@ -30,16 +32,16 @@ pub use element::{Element, Observer};
 pub use error::ArrayError;
 pub use rivals::Rival;
 
-/// Puts an entry where one is free; its number.
-pub(crate) fn put<T>(entries: &mut Vec<T>, free: &mut Vec<u32>, entry: T) -> u32 {
+/// Puts an entry where one is free; its index.
+pub(crate) fn put<T, I: index::Index>(entries: &mut Vec<T>, free: &mut Vec<I>, entry: T) -> I {
     match free.pop() {
-        Some(number) => {
-            entries[number as usize] = entry;
-            number
+        Some(index) => {
+            entries[index.number() as usize] = entry;
+            index
         }
         None => {
             entries.push(entry);
-            entries.len() as u32 - 1
+            I::numbered(entries.len() as u32 - 1)
         }
     }
 }

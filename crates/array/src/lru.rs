@@ -1,30 +1,41 @@
-//! Numbers in the order of their last use: a linked list whose links lie in one table.
+//! Indices in the order of their last use: a linked list whose links lie in one table.
 //!
-//! Invariants: a number is in the list at most once; stamps fall from its head to its tail.
+//! Invariants: an index is in the list at most once; stamps fall from its head to its tail.
+
+use std::marker::PhantomData;
 
 use flashlore_content::list::{List, Node};
 
-/// The list. Its numbers should be small: its memory grows with the greatest.
-#[derive(Debug, Default)]
-pub(crate) struct Lru {
-    /// By number: its stamp, 0 while it is not in the list.
+use crate::index::Index;
+
+/// The list. Its indices should be small: its memory grows with the greatest.
+#[derive(Debug)]
+pub(crate) struct Lru<I> {
+    /// By index: its stamp, 0 while it is not in the list.
     nodes: Vec<Node<u64>>,
     list: List,
     stamp: u64,
+    indices: PhantomData<I>,
 }
 
-impl Lru {
+impl<I: Index> Lru<I> {
     pub fn new() -> Self {
-        Lru::default()
+        Lru {
+            nodes: Vec::new(),
+            list: List::default(),
+            stamp: 0,
+            indices: PhantomData,
+        }
     }
 
     pub fn len(&self) -> u32 {
         self.list.len()
     }
 
-    /// Moves a number to the head, or puts it there.
-    pub fn touch(&mut self, number: u32) {
-        self.remove(number);
+    /// Moves an index to the head, or puts it there.
+    pub fn touch(&mut self, index: I) {
+        self.remove(index);
+        let number = index.number();
         if self.nodes.len() <= number as usize {
             self.nodes.resize(number as usize + 1, Node::new(0));
         }
@@ -33,23 +44,23 @@ impl Lru {
         self.list.push_head(&mut self.nodes, number);
     }
 
-    pub fn remove(&mut self, number: u32) {
-        if self.stamp_of(number) > 0 {
-            self.list.remove(&mut self.nodes, number);
-            self.nodes[number as usize].item = 0;
+    pub fn remove(&mut self, index: I) {
+        if self.stamp_of(index) > 0 {
+            self.list.remove(&mut self.nodes, index.number());
+            self.nodes[index.number() as usize].item = 0;
         }
     }
 
-    pub fn is_newer(&self, a: u32, b: u32) -> bool {
+    pub fn is_newer(&self, a: I, b: I) -> bool {
         self.stamp_of(a) > self.stamp_of(b)
     }
 
-    pub fn newest_first(&self) -> impl Iterator<Item = u32> {
-        self.list.iter(&self.nodes)
+    pub fn newest_first(&self) -> impl Iterator<Item = I> {
+        self.list.iter(&self.nodes).map(I::numbered)
     }
 
-    pub fn oldest_first(&self) -> impl Iterator<Item = u32> {
-        self.list.iter_back(&self.nodes)
+    pub fn oldest_first(&self) -> impl Iterator<Item = I> {
+        self.list.iter_back(&self.nodes).map(I::numbered)
     }
 
     pub fn heap_bytes(&self) -> usize {
@@ -60,13 +71,13 @@ impl Lru {
     pub fn check(&self) -> Result<(), String> {
         let mut stamp = u64::MAX;
         let mut forwards = Vec::new();
-        for number in self.newest_first() {
-            let own = self.stamp_of(number);
+        for index in self.newest_first() {
+            let own = self.stamp_of(index);
             if own == 0 || own >= stamp {
-                return Err(format!("the LRU list is not in order at {number}"));
+                return Err(format!("the LRU list is not in order at {index}"));
             }
             stamp = own;
-            forwards.push(number);
+            forwards.push(index);
         }
         forwards.reverse();
         let linked = self.nodes.iter().filter(|node| node.item > 0).count();
@@ -80,15 +91,17 @@ impl Lru {
         Ok(())
     }
 
-    /// The stamp of a number: it grows each time that one is touched, and is 0 if it is not in the list.
-    pub fn stamp_of(&self, number: u32) -> u64 {
-        self.nodes.get(number as usize).map_or(0, |node| node.item)
+    /// The stamp of an index: it grows each time that one is touched, and is 0 if it is not in the list.
+    pub fn stamp_of(&self, index: I) -> u64 {
+        let node = self.nodes.get(index.number() as usize);
+        node.map_or(0, |node| node.item)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::Slot;
     use proptest::prelude::*;
 
     proptest! {
@@ -97,8 +110,9 @@ mod tests {
             steps in prop::collection::vec((any::<bool>(), 0u32..12), 0..200),
         ) {
             let mut lru = Lru::new();
-            let mut list: Vec<u32> = Vec::new();
+            let mut list: Vec<Slot> = Vec::new();
             for (is_touch, number) in steps {
+                let number = Slot(number);
                 list.retain(|&other| other != number);
                 if is_touch {
                     list.insert(0, number);

@@ -7,6 +7,7 @@ use flashlore_array::icash::format::Areas;
 use flashlore_array::icash::{
     self, ICash, Mode, Shape, SlowAlone, TooBig, adopt, adopted_pieces, grow, grown_pieces,
 };
+use flashlore_array::index::{FrozenPlace, LogBlock};
 use flashlore_array::{ArrayError, Element};
 use flashlore_medium::{Medium, MemoryMedium, Piece, Pieced, end_of};
 
@@ -227,9 +228,12 @@ fn what_cannot_be_read_is_named_when_a_machine_leaves() {
     element.close().unwrap();
     // Everything but what is at home rots.
     let areas = Areas::of(&setup.shape);
-    let log = areas.log_block(0);
+    let log = areas.log_block(LogBlock(0));
     whole
-        .write(log, &vec![0x77; (areas.frozen_place(0) - log) as usize])
+        .write(
+            log,
+            &vec![0x77; (areas.frozen_place(FrozenPlace(0)) - log) as usize],
+        )
         .unwrap();
     let mut rotten = bytes(&*fast);
     rotten[2 * BLOCK..].fill(0x77);
@@ -238,7 +242,7 @@ fn what_cannot_be_read_is_named_when_a_machine_leaves() {
     let unreadable = element.bring_home(machine, &mut |_, _| {}).unwrap();
     assert!(!unreadable.is_empty());
     for (block, _) in &unreadable {
-        let read = element.look(setup.lba(*block as usize), &mut [0; BLOCK]);
+        let read = element.look(setup.lba(block.index()), &mut [0; BLOCK]);
         assert!(read.is_err(), "block {block}");
     }
     element.check().unwrap();

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use flashlore_array::icash::{self, Image, Loss};
+use flashlore_array::index::Address;
 use flashlore_medium::{Access, Mode};
 use flashlore_serve::array::check::check;
 use flashlore_serve::array::rebuild::{Rebuild, Rebuilt};
@@ -175,7 +176,7 @@ fn what_needed_the_lost_medium_is_named_and_an_error_until_it_is_written() {
     assert!(place.bytes(&["hdd", "disk/array.json"]) == before);
     place.replace("new", true).unwrap();
     let found = check(&place.home, Mode::Buffered, true).unwrap().findings;
-    let found: Vec<(u8, u32)> = found.iter().map(|f| (f.machine, f.block)).collect();
+    let found: Vec<(u8, Address)> = found.iter().map(|f| (f.machine, f.block)).collect();
     assert_eq!(found, lost);
     assert!(place.bytes(&["hdd"])[0] == before[0], "a look wrote");
 
@@ -186,7 +187,11 @@ fn what_needed_the_lost_medium_is_named_and_an_error_until_it_is_written() {
         let at = number as usize * PAGE;
         let mut page = vec![1; PAGE];
         let read = disk.read(at as u64, &mut page);
-        assert_eq!(read.is_err(), lost.contains(&(0, number)), "block {number}");
+        assert_eq!(
+            read.is_err(),
+            lost.contains(&(0, Address(number))),
+            "block {number}"
+        );
         if read.is_ok() {
             assert!(page == now[at..at + PAGE]);
             continue;
@@ -222,7 +227,7 @@ fn in_order_the_array_goes_back_to_its_last_batch_and_knows_of_when_that_is() {
     let Loss::SinceBatch { blocks, taken } = place.replace("new", true).unwrap().loss else {
         panic!("it is in order");
     };
-    assert_eq!(blocks, (0..20).map(|block| (0, block)).collect::<Vec<_>>());
+    assert!({ blocks.into_iter() }.eq(Address::first(20).map(|block| (0, block))));
     // 2026 and later.
     assert!(
         taken.is_some_and(|taken| taken > 1_767_225_600),

@@ -4,9 +4,19 @@
 //! Invariant: a request has one part on each disk it touches, because units that follow each other on a
 //! disk are neighbours there.
 
+use crate::index::index;
 use crate::put;
 
 use super::{Completion, Hdd, Request, RequestError, Statistics, Time};
+
+index!(
+    /// A disk, by its place in the array.
+    DiskId
+);
+index!(
+    /// A request of which a part is under way.
+    RequestId
+);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RaidError {
@@ -25,8 +35,7 @@ pub struct Stripes {
 /// What a request has on one disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// The disk, from 0.
-    pub disk: usize,
+    pub disk: DiskId,
     pub lba: u64,
     pub sectors: u32,
 }
@@ -47,11 +56,11 @@ impl Stripes {
     }
 
     /// What each disk has of a request; all have a flush.
-    fn split(self, request: Request) -> impl Iterator<Item = (usize, Request)> {
+    fn split(self, request: Request) -> impl Iterator<Item = (DiskId, Request)> {
         let last = (request.lba + u64::from(request.sectors)).saturating_sub(1);
         (0..self.disks).filter_map(move |disk| {
             if request.sectors == 0 {
-                return Some((disk as usize, request));
+                return Some((DiskId(disk as u32), request));
             }
             let Part { disk, lba, sectors } = self.part(disk, request.lba, last)?;
             let op = request.op;
@@ -78,7 +87,7 @@ impl Stripes {
         };
         let end = to / self.disks * self.unit + inside;
         Some(Part {
-            disk: disk as usize,
+            disk: DiskId(disk as u32),
             lba: begin,
             sectors: (end - begin) as u32,
         })
@@ -99,7 +108,7 @@ pub struct Raid0 {
     disks: Vec<Hdd>,
     capacity: u64,
     in_flight: Vec<InFlight>,
-    free: Vec<u32>,
+    free: Vec<RequestId>,
     /// Parts that ended, for one call.
     ended: Vec<Completion>,
     now: Time,
@@ -156,13 +165,13 @@ impl Raid0 {
             parts: 0,
             at: 0,
         };
-        let slot = put(&mut self.in_flight, &mut self.free, new);
+        let number = put(&mut self.in_flight, &mut self.free, new);
         let mut parts = 0;
         for (disk, part) in self.stripes.split(request) {
-            self.disks[disk].submit(time, u64::from(slot), part)?;
+            self.disks[disk.index()].submit(time, number.into(), part)?;
             parts += 1;
         }
-        self.in_flight[slot as usize].parts = parts;
+        self.in_flight[number.index()].parts = parts;
         self.now = time;
         Ok(())
     }
@@ -181,13 +190,14 @@ impl Raid0 {
             disk.advance(until, &mut self.ended);
         }
         for part in self.ended.drain(..) {
-            let request = &mut self.in_flight[part.id as usize];
+            let number = RequestId(part.id as u32);
+            let request = &mut self.in_flight[number.index()];
             request.parts -= 1;
             request.at = request.at.max(part.at);
             if request.parts == 0 {
                 let InFlight { id, at, .. } = *request;
                 done.push(Completion { id, at });
-                self.free.push(part.id as u32);
+                self.free.push(number);
             }
         }
         done[before..].sort_unstable_by_key(|completion| (completion.at, completion.id));
@@ -202,7 +212,7 @@ impl Raid0 {
         self.now = time;
         let mut end = time;
         for (disk, part) in self.stripes.split(request) {
-            end = end.max(self.disks[disk].serve(time, part)?);
+            end = end.max(self.disks[disk.index()].serve(time, part)?);
         }
         Ok(end)
     }
@@ -226,8 +236,9 @@ mod tests {
             }
             let mut parts = vec![Vec::new(); disks];
             for part in Stripes::new(disks, unit).parts(lba, sectors) {
-                prop_assert!(parts[part.disk].is_empty());
-                parts[part.disk] = (part.lba..part.lba + u64::from(part.sectors)).collect();
+                let own = &mut parts[part.disk.index()];
+                prop_assert!(own.is_empty());
+                *own = (part.lba..part.lba + u64::from(part.sectors)).collect();
             }
             prop_assert_eq!(parts, walked);
         }

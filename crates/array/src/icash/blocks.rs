@@ -13,12 +13,14 @@ use crate::by_age::{ByAge, Verdict};
 use crate::icash::place::DataBlock;
 use crate::icash::segments::Chain;
 use crate::icash::signature::Signature;
+use crate::index::{BlockId, index};
 use crate::lru::Lru;
 use crate::put;
 
-/// Names a virtual block while it exists. Whatever may replace virtual blocks may end it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Id(u32);
+index!(
+    /// Names a virtual block while it exists. Whatever may replace virtual blocks may end it.
+    Id
+);
 
 /// How the bytes of a chain give the content of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +48,7 @@ pub enum Content {
 #[derive(Debug, Clone)]
 pub struct Virtual {
     /// The block, or none: then this is the frozen content of a reference that has no address any more.
-    pub block: Option<u32>,
+    pub block: Option<BlockId>,
     /// Its signature, as far as it is known. While deltas are based on its data block, that one's.
     pub signature: Option<Signature>,
     /// Its super-features, where they are used; otherwise as the signature.
@@ -66,13 +68,13 @@ pub struct Virtual {
 #[derive(Debug)]
 pub struct VirtualBlocks {
     all: Vec<Option<Virtual>>,
-    free: Vec<u32>,
-    of_block: HashMap<u32, Id>,
-    order: Lru,
+    free: Vec<Id>,
+    of_block: HashMap<BlockId, Id>,
+    order: Lru<Id>,
     budget: u32,
-    replaceable: ByAge,
-    with_slot: ByAge,
-    held: ByAge,
+    replaceable: ByAge<Id>,
+    with_slot: ByAge<Id>,
+    held: ByAge<Id>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,9 +96,9 @@ impl VirtualBlocks {
             of_block: HashMap::new(),
             order: Lru::new(),
             budget,
-            replaceable: ByAge::default(),
-            with_slot: ByAge::default(),
-            held: ByAge::default(),
+            replaceable: ByAge::new(),
+            with_slot: ByAge::new(),
+            held: ByAge::new(),
         }
     }
 
@@ -108,22 +110,22 @@ impl VirtualBlocks {
         self.budget - self.len()
     }
 
-    pub fn find(&self, block: u32) -> Option<Id> {
+    pub fn find(&self, block: BlockId) -> Option<Id> {
         self.of_block.get(&block).copied()
     }
 
     pub fn get(&self, id: Id) -> &Virtual {
-        self.all[id.0 as usize].as_ref().expect("it exists")
+        self.all[id.index()].as_ref().expect("it exists")
     }
 
     /// A virtual block that exists. Its block is changed by [`VirtualBlocks::detach`] alone, its data block by
     /// [`VirtualBlocks::set_slot`], its content by [`VirtualBlocks::set_content`].
     pub fn get_mut(&mut self, id: Id) -> &mut Virtual {
-        self.all[id.0 as usize].as_mut().expect("it exists")
+        self.all[id.index()].as_mut().expect("it exists")
     }
 
     /// A new one at the head, for a block that has none or for none. The budget must allow it.
-    pub fn insert(&mut self, block: Option<u32>) -> Id {
+    pub fn insert(&mut self, block: Option<BlockId>) -> Id {
         debug_assert!(self.left() > 0);
         let new = Some(Virtual {
             block,
@@ -135,21 +137,20 @@ impl VirtualBlocks {
             unrecorded: 0,
             is_stuck: false,
         });
-        let number = put(&mut self.all, &mut self.free, new);
-        let id = Id(number);
+        let id = put(&mut self.all, &mut self.free, new);
         if let Some(block) = block {
             let former = self.of_block.insert(block, id);
             debug_assert!(former.is_none());
         }
-        self.order.touch(number);
-        self.replaceable.insert(number, self.order.stamp_of(number));
+        self.order.touch(id);
+        self.replaceable.insert(id, self.order.stamp_of(id));
         id
     }
 
     /// Gives one a data block or takes it; answers the one it had. [`VirtualBlocks::set_resident`] says where it is.
     pub fn set_data(&mut self, id: Id, data: Option<DataBlock>) -> Option<DataBlock> {
         if data.is_none() {
-            self.with_slot.remove(id.0);
+            self.with_slot.remove(id);
         }
         std::mem::replace(&mut self.get_mut(id).data, data)
     }
@@ -157,26 +158,26 @@ impl VirtualBlocks {
     /// Notes whether the data block of one is on the fast medium.
     pub fn set_resident(&mut self, id: Id, is_resident: bool) {
         match is_resident {
-            true => self.with_slot.insert(id.0, self.order.stamp_of(id.0)),
-            false => self.with_slot.remove(id.0),
+            true => self.with_slot.insert(id, self.order.stamp_of(id)),
+            false => self.with_slot.remove(id),
         }
     }
 
     /// Gives one other content; answers what it had.
     pub fn set_content(&mut self, id: Id, content: Content) -> Content {
         match content {
-            Content::Held(..) => self.held.insert(id.0, self.order.stamp_of(id.0)),
-            _ => self.held.remove(id.0),
+            Content::Held(..) => self.held.insert(id, self.order.stamp_of(id)),
+            _ => self.held.remove(id),
         }
         std::mem::replace(&mut self.get_mut(id).content, content)
     }
 
     /// Notes that one is no reference any more.
     pub fn is_no_reference(&mut self, id: Id) {
-        let stamp = self.order.stamp_of(id.0);
-        self.replaceable.insert(id.0, stamp);
+        let stamp = self.order.stamp_of(id);
+        self.replaceable.insert(id, stamp);
         if matches!(self.get(id).content, Content::Held(..)) {
-            self.held.insert(id.0, stamp);
+            self.held.insert(id, stamp);
         }
     }
 
@@ -194,30 +195,29 @@ impl VirtualBlocks {
             Class::WithSlot => &mut self.with_slot,
             Class::Held => &mut self.held,
         };
-        let verdict = |number: u32| {
-            let found = all[number as usize].as_ref().expect("it exists");
+        let verdict = |id: Id| {
+            let found = all[id.index()].as_ref().expect("it exists");
             if class != Class::WithSlot && is_reference(found) {
                 Verdict::Drop
-            } else if wanted(Id(number), found) {
+            } else if wanted(id, found) {
                 Verdict::Take
             } else {
                 Verdict::Pass
             }
         };
-        let oldest = members.oldest(most, |number| order.stamp_of(number), verdict);
-        oldest.into_iter().map(Id).collect()
+        members.oldest(most, |id| order.stamp_of(id), verdict)
     }
 
     pub fn remove(&mut self, id: Id) {
-        self.order.remove(id.0);
+        self.order.remove(id);
         for members in [&mut self.replaceable, &mut self.with_slot, &mut self.held] {
-            members.remove(id.0);
+            members.remove(id);
         }
         if let Some(block) = self.get(id).block {
             self.of_block.remove(&block);
         }
-        self.all[id.0 as usize] = None;
-        self.free.push(id.0);
+        self.all[id.index()] = None;
+        self.free.push(id);
     }
 
     pub fn detach(&mut self, id: Id) {
@@ -227,31 +227,31 @@ impl VirtualBlocks {
     }
 
     pub fn touch(&mut self, id: Id) {
-        self.order.touch(id.0);
+        self.order.touch(id);
     }
 
     pub fn is_newer(&self, a: Id, b: Id) -> bool {
-        self.order.is_newer(a.0, b.0)
+        self.order.is_newer(a, b)
     }
 
     /// From the one accessed last to the oldest.
     pub fn newest_first(&self) -> impl Iterator<Item = (Id, &Virtual)> {
-        self.order.newest_first().map(|n| (Id(n), self.get(Id(n))))
+        self.order.newest_first().map(|id| (id, self.get(id)))
     }
 
     /// From the oldest to the one accessed last.
     pub fn oldest_first(&self) -> impl Iterator<Item = (Id, &Virtual)> {
-        self.order.oldest_first().map(|n| (Id(n), self.get(Id(n))))
+        self.order.oldest_first().map(|id| (id, self.get(id)))
     }
 
     pub fn heap_bytes(&self) -> usize {
         self.all.capacity() * size_of::<Option<Virtual>>()
-            + self.free.capacity() * size_of::<u32>()
+            + self.free.capacity() * size_of::<Id>()
             + self.order.heap_bytes()
             + self.replaceable.heap_bytes()
             + self.with_slot.heap_bytes()
             + self.held.heap_bytes()
-            + self.of_block.capacity() * (size_of::<(u32, Id)>() + 1)
+            + self.of_block.capacity() * (size_of::<(BlockId, Id)>() + 1)
     }
 
     /// Recounts list, map and classes.
@@ -262,15 +262,15 @@ impl VirtualBlocks {
     ) -> Result<(), String> {
         self.order.check()?;
         for members in [&self.replaceable, &self.with_slot, &self.held] {
-            members.check(|number| self.order.stamp_of(number))?;
+            members.check(|id| self.order.stamp_of(id))?;
         }
-        for (Id(number), found) in self.newest_first() {
+        for (id, found) in self.newest_first() {
             let may_go = !is_reference(found);
             let is_held = matches!(found.content, Content::Held(..));
-            let holds = (!may_go || self.replaceable.holds(number))
-                && self.with_slot.holds(number) == found.data.is_some_and(&is_resident)
-                && (!may_go || !is_held || self.held.holds(number))
-                && (is_held || !self.held.holds(number));
+            let holds = (!may_go || self.replaceable.holds(id))
+                && self.with_slot.holds(id) == found.data.is_some_and(&is_resident)
+                && (!may_go || !is_held || self.held.holds(id))
+                && (is_held || !self.held.holds(id));
             if !holds {
                 return Err(format!(
                     "replacements look for a virtual block in the wrong place: {found:?}"

@@ -9,13 +9,14 @@ use crate::icash::parameters::DELTA_LIMIT;
 use crate::icash::place::{BlockPlace, DataBlock};
 use crate::icash::signature::Signature;
 use crate::icash::state::ICash;
+use crate::index::BlockId;
 
 /// The users of a data block, counted anew.
 #[derive(Debug, Default)]
 struct Counted {
     holder: Option<Id>,
-    named_by: Option<u32>,
-    dependents: BTreeSet<u32>,
+    named_by: Option<BlockId>,
+    dependents: BTreeSet<BlockId>,
     associates: BTreeSet<Id>,
 }
 
@@ -157,7 +158,7 @@ impl ICash {
     /// Who uses which data block.
     fn check_users(&self) -> Result<(), String> {
         let mut all: BTreeMap<DataBlock, Counted> = BTreeMap::new();
-        for block in 0..self.table.len() {
+        for block in self.table.blocks() {
             let place = self.table.get(block).place;
             if let Some(data) = place.own_data() {
                 all.entry(data).or_default().named_by = Some(block);
@@ -206,9 +207,9 @@ impl ICash {
     /// Which blocks are not at home.
     fn check_away(&self) -> Result<(), String> {
         let is_ordered = self.shape.journal_blocks > 0;
-        let blocks =
-            (0..self.table.len()).filter(|&block| is_ordered && self.table.get(block).is_away());
-        let away: BTreeSet<u32> = blocks.collect();
+        let blocks = self.table.blocks();
+        let blocks = blocks.filter(|&block| is_ordered && self.table.get(block).is_away());
+        let away: BTreeSet<BlockId> = blocks.collect();
         if away != self.away {
             return Err(format!(
                 "away from home are {away:?}, counted are {:?}",
@@ -220,7 +221,7 @@ impl ICash {
 
     /// How many blocks are not at home.
     fn check_dirty(&self) -> Result<(), String> {
-        let blocks = 0..self.table.len();
+        let blocks = self.table.blocks();
         let dirty = blocks.filter(|&block| self.table.get(block).place.is_dirty());
         match dirty.count() as u64 {
             dirty if dirty == self.dirty => Ok(()),
@@ -234,9 +235,10 @@ impl ICash {
     /// What lives in the segments of the log.
     fn check_log(&self) -> Result<(), String> {
         let mut live = vec![0; self.space.segments() as usize];
-        for block in 0..self.table.len() {
+        for block in self.table.blocks() {
             if let Some((log, bytes)) = self.table.get(block).place.log() {
-                live[(log / self.space.segment_blocks) as usize] += u64::from(bytes);
+                let segment = log.segment(self.space.segment_blocks);
+                live[segment.index()] += u64::from(bytes);
             }
         }
         self.space.check(&live)
@@ -248,7 +250,7 @@ impl ICash {
     /// # Errors
     /// The first block whose contents cannot be read or differ.
     pub fn verify(&mut self) -> Result<(), ArrayError> {
-        for block in 0..self.table.len() {
+        for block in self.table.blocks() {
             self.verify_block(self.addresses.lba(block))?;
         }
         self.verify_frozen()?;

@@ -20,7 +20,7 @@ impl ICash {
         let number = self.checkpoint + 1;
         let mut copies = self.table.copies().to_vec();
         for &page in self.table.dirty() {
-            let copy = &mut copies[page as usize];
+            let copy = &mut copies[page.index()];
             // The other copy of the two, or the first one if there is none.
             *copy = if *copy == 1 { 2 } else { 1 };
             let offset = self.areas.table_page(page, *copy - 1);

@@ -11,10 +11,11 @@ use crate::error::ArrayError;
 use crate::icash::commit::{Extra, place_of};
 use crate::icash::format::block::{RECORD_BYTES, ROOM};
 use crate::icash::format::{Block, Record, RecordKind, Shape};
-use crate::icash::log::Unpacked;
+use crate::icash::log::{Recorded, Unpacked};
 use crate::icash::parameters::{BLOCK_BYTES, Options};
 use crate::icash::place::LogPlace;
 use crate::icash::state::ICash;
+use crate::index::{BlockId, LogSegment};
 
 /// Segments that cleaning makes free beyond the reserve when it begins.
 const AHEAD: u32 = 2;
@@ -114,14 +115,15 @@ impl ICash {
 
     /// Empties a segment: its records move to the head of the log, or, if that would gain little, their blocks go
     /// home.
-    fn clean(&mut self, segment: u32, may_move: bool) -> Result<(), ArrayError> {
+    fn clean(&mut self, segment: LogSegment, may_move: bool) -> Result<(), ArrayError> {
         self.counters.cleaned += 1;
         let live = self.live_records(segment);
         let enough = self.shape.segment_blocks as usize * 3 / 4;
         if may_move && blocks_for(&live) <= enough {
             self.move_records(live)?;
         } else {
-            let blocks: BTreeSet<u32> = live.iter().map(|record| record.block).collect();
+            let blocks = live.iter().filter_map(|record| record.of.block());
+            let blocks: BTreeSet<BlockId> = blocks.collect();
             self.counters.cleaned_home += blocks.len() as u64;
             self.write_back(&blocks)?;
         }
@@ -155,8 +157,8 @@ impl ICash {
     }
 
     /// The records in a segment that count and whose blocks have nothing unrecorded.
-    fn live_records(&mut self, segment: u32) -> Vec<Unpacked> {
-        let first = segment * self.shape.segment_blocks;
+    fn live_records(&mut self, segment: LogSegment) -> Vec<Unpacked> {
+        let first = segment.block(0, self.shape.segment_blocks);
         let mut bytes = vec![0; self.shape.segment_blocks as usize * BLOCK_BYTES];
         let offset = self.areas.log_block(first);
         if self.media.read(Device::Slow, offset, &mut bytes).is_err() {
@@ -186,7 +188,7 @@ impl ICash {
                     bytes: record.payload.len() as u16,
                 };
                 let moved = content.and_then(|content| self.moved(record, at, content));
-                live.extend(moved.filter(|moved| seen.insert(moved.block)));
+                live.extend(moved.filter(|moved| seen.insert(moved.of)));
             }
         }
         live
@@ -202,7 +204,7 @@ impl ICash {
             place.log().is_some() && entry.place == place && !self.unrecorded.contains(&block);
         let holds = record.kind != RecordKind::Whole || crc32fast::hash(content) == entry.crc;
         (counts && holds).then(|| Unpacked {
-            block,
+            of: Recorded::Block(block),
             lba: record.lba,
             kind: record.kind,
             data: record.data,

@@ -13,31 +13,32 @@ use crate::icash::content::ZEROS;
 use crate::icash::format::RecordKind;
 use crate::icash::format::block::group_of;
 use crate::icash::log::pack::Group;
-use crate::icash::log::{Packed, Unpacked, pack};
+use crate::icash::log::{Packed, Recorded, Unpacked, pack};
 use crate::icash::parameters::Mode;
 use crate::icash::place::{BlockPlace, DataBlock, Frozen, LogPlace};
 use crate::icash::state::ICash;
+use crate::index::{BlockId, FrozenPlace};
 
 /// What a group records besides what is unrecorded.
 #[derive(Debug, Default)]
 pub(super) struct Extra {
     /// Blocks whose present content is durable at home, with its checksum.
-    pub homes: BTreeMap<u32, u32>,
+    pub homes: BTreeMap<BlockId, u32>,
     /// Records of blocks that are not unrecorded, to be moved to the head of the log.
     pub moved: Vec<Unpacked>,
     /// What was written to frozen places, which are free.
-    pub frozen: Vec<(u32, Frozen)>,
+    pub frozen: Vec<(FrozenPlace, Frozen)>,
 }
 
 impl Extra {
-    pub fn homes(homes: BTreeMap<u32, u32>) -> Self {
+    pub fn homes(homes: BTreeMap<BlockId, u32>) -> Self {
         Extra {
             homes,
             ..Extra::default()
         }
     }
 
-    pub fn frozen(frozen: Vec<(u32, Frozen)>) -> Self {
+    pub fn frozen(frozen: Vec<(FrozenPlace, Frozen)>) -> Self {
         Extra {
             frozen,
             ..Extra::default()
@@ -95,13 +96,13 @@ impl ICash {
         for (&block, &crc) in &extra.homes {
             records.push(self.bare_record(block, RecordKind::Home, crc));
         }
-        records.sort_by_key(|record| record.block);
+        records.sort_by_key(|record| record.of);
         let frozen = extra.frozen.iter().map(frozen_record);
         frozen.chain(records).collect()
     }
 
     /// The record of a block without a virtual block that is unrecorded.
-    fn virtual_less_record(&self, block: u32) -> Unpacked {
+    fn virtual_less_record(&self, block: BlockId) -> Unpacked {
         match self.passing.get(&block) {
             Some(passing) => Unpacked {
                 payload: passing.page.to_vec(),
@@ -111,29 +112,29 @@ impl ICash {
         }
     }
 
-    fn bare_record(&self, block: u32, kind: RecordKind, crc: u32) -> Unpacked {
+    fn bare_record(&self, block: BlockId, kind: RecordKind, crc: u32) -> Unpacked {
         Unpacked {
-            block,
+            of: Recorded::Block(block),
             lba: self.addresses.lba(block),
             kind,
-            data: 0,
+            data: DataBlock::NONE,
             crc,
             payload: Vec::new(),
         }
     }
 
     /// The record of the present content of a virtual block.
-    fn record_of(&self, block: u32, id: Id) -> Unpacked {
+    fn record_of(&self, block: BlockId, id: Id) -> Unpacked {
         let found = self.blocks.get(id);
         let mut record = self.bare_record(block, RecordKind::Slot, found.crc);
-        record.data = found.data.map_or(0, DataBlock::name);
+        record.data = found.data.unwrap_or(DataBlock::NONE);
         if let Content::Held(form, chain) = found.content {
             self.segments.read(chain, &mut record.payload);
             (record.kind, record.data) = match form {
-                Form::Delta(base) if found.data == Some(base) => (RecordKind::Own, base.name()),
-                Form::Delta(base) => (RecordKind::Delta, base.name()),
-                Form::Alone => (RecordKind::Alone, 0),
-                Form::Whole => (RecordKind::Whole, 0),
+                Form::Delta(base) if found.data == Some(base) => (RecordKind::Own, base),
+                Form::Delta(base) => (RecordKind::Delta, base),
+                Form::Alone => (RecordKind::Alone, DataBlock::NONE),
+                Form::Whole => (RecordKind::Whole, DataBlock::NONE),
             };
         }
         record
@@ -171,45 +172,46 @@ impl ICash {
         self.counters.records += records.len() as u64;
         self.counters.log_blocks += u64::from(packed.blocks);
         for (record, &at) in records.iter().zip(&packed.places) {
-            let Some(place) = place_of(record.kind, record.data, at) else {
+            let place = place_of(record.kind, record.data, at);
+            let (Recorded::Block(block), Some(place)) = (record.of, place) else {
                 self.take_frozen(record);
                 continue;
             };
             self.counters.encoded_records += u64::from(place.at().is_some());
-            self.set_place(record.block, place, record.crc);
-            if let Some(id) = self.blocks.find(record.block) {
+            self.set_place(block, place, record.crc);
+            if let Some(id) = self.blocks.find(block) {
                 self.need_not_record(id);
             }
-            self.note_passed(record.block, &place);
-            self.end_bare(record.block);
+            self.note_passed(block, &place);
+            self.end_bare(block);
         }
     }
 
     fn take_frozen(&mut self, record: &Unpacked) {
-        let place = record.block;
-        let data = DataBlock::named(record.data);
+        let Recorded::FrozenPlace(place) = record.of else {
+            return;
+        };
+        let &Unpacked { data, crc, .. } = record;
         let before = self.table.frozen(place);
-        let crc = record.crc;
         self.table.set_frozen(place, Frozen { data, crc });
         self.pool.freeze(data, place, before);
     }
 }
 
 /// The record of what is in a frozen place.
-fn frozen_record(&(place, frozen): &(u32, Frozen)) -> Unpacked {
+fn frozen_record(&(place, frozen): &(FrozenPlace, Frozen)) -> Unpacked {
     Unpacked {
-        block: place,
+        of: Recorded::FrozenPlace(place),
         lba: place.into(),
         kind: RecordKind::Frozen,
-        data: frozen.data.name(),
+        data: frozen.data,
         crc: frozen.crc,
         payload: Vec::new(),
     }
 }
 
 /// The place of a block that a record tells, if it is of a block.
-pub(super) fn place_of(kind: RecordKind, data: u32, at: LogPlace) -> Option<BlockPlace> {
-    let data = DataBlock::named(data);
+pub(super) fn place_of(kind: RecordKind, data: DataBlock, at: LogPlace) -> Option<BlockPlace> {
     Some(match kind {
         RecordKind::Frozen => return None,
         RecordKind::Zero => BlockPlace::Zero,

@@ -5,10 +5,11 @@ use flashlore_delta::Page;
 use crate::element::{Device, Work};
 use crate::error::ContentError;
 use crate::icash::blocks::{Content, Form, Id};
+use crate::icash::format::Areas;
 use crate::icash::parameters::BLOCK_BYTES;
 use crate::icash::place::{BlockEntry, BlockPlace, DataBlock, Frozen, LogPlace};
-use crate::icash::pool::Slot;
 use crate::icash::state::ICash;
+use crate::index::{BlockId, FrozenPlace, Slot};
 
 /// What a block holds that was never written.
 pub(super) const ZEROS: Page = [0; BLOCK_BYTES];
@@ -34,7 +35,7 @@ fn verified(page: Page, expected: u32) -> Result<Page, ContentError> {
 
 impl ICash {
     /// What a block holds at present.
-    pub(super) fn present(&mut self, block: u32) -> Result<Page, ContentError> {
+    pub(super) fn present(&mut self, block: BlockId) -> Result<Page, ContentError> {
         match self.blocks.find(block) {
             Some(id) => self.present_of(id),
             None if self.trimmed.contains(&block) => Ok(ZEROS),
@@ -81,7 +82,11 @@ impl ICash {
     }
 
     /// The content of a block at a durable place.
-    pub(super) fn stored(&mut self, block: u32, entry: &BlockEntry) -> Result<Page, ContentError> {
+    pub(super) fn stored(
+        &mut self,
+        block: BlockId,
+        entry: &BlockEntry,
+    ) -> Result<Page, ContentError> {
         match entry.place {
             BlockPlace::Zero => Ok(ZEROS),
             BlockPlace::Slot(data) => verified(self.read_data(data)?, entry.crc),
@@ -145,18 +150,23 @@ impl ICash {
                 self.thawed = Some((data, page));
                 Ok(page)
             }
-            (None, None) => Err(ContentError::NoData { name: data.name() }),
+            (None, None) => Err(ContentError::NoData { data }),
         }
     }
 
     fn read_slot(&mut self, slot: Slot) -> Result<Page, ContentError> {
         let mut page = ZEROS;
-        self.media.read(Device::Fast, slot.offset(), &mut page)?;
+        self.media
+            .read(Device::Fast, Areas::slot(slot), &mut page)?;
         Ok(page)
     }
 
     /// What lies in a frozen place, if it is what should.
-    pub(super) fn read_frozen(&mut self, place: u32, frozen: Frozen) -> Result<Page, ContentError> {
+    pub(super) fn read_frozen(
+        &mut self,
+        place: FrozenPlace,
+        frozen: Frozen,
+    ) -> Result<Page, ContentError> {
         self.counters.frozen_reads += 1;
         verified(self.read_slow(self.areas.frozen_place(place))?, frozen.crc)
     }

@@ -20,6 +20,7 @@ use crate::icash::format::table::{self, ENTRIES};
 use crate::icash::format::{Areas, Root, Shape, Superblock, bytes};
 use crate::icash::parameters::BLOCK_BYTES;
 use crate::icash::place::{BlockEntry, BlockPlace, RawEntry};
+use crate::index::{BlockId, LogSegment, TablePage};
 use crate::media::Media;
 
 /// The checkpoint that a new array has.
@@ -143,9 +144,9 @@ impl<'a> New<'a> {
         let mut copies = vec![0; self.areas.table_pages as usize];
         let blocks = self.shape.machines[0].blocks;
         let mut content = vec![0; ENTRIES * BLOCK_BYTES];
-        for (page, copy) in (0..).zip(&mut copies) {
-            let first = page * ENTRIES as u32;
-            let count = blocks.saturating_sub(first).min(ENTRIES as u32);
+        for (page, copy) in (0..).map(TablePage).zip(&mut copies) {
+            let first = BlockId(page.0 * ENTRIES as u32);
+            let count = blocks.saturating_sub(first.0).min(ENTRIES as u32);
             if count == 0 {
                 break;
             }
@@ -175,9 +176,9 @@ impl<'a> New<'a> {
             in_use: false,
             group: 0,
             head: Head {
-                segment: 0,
+                segment: LogSegment(0),
                 position: 0,
-                next: 1,
+                next: LogSegment(1),
             },
             copies,
         };
@@ -220,9 +221,11 @@ pub(super) fn write_superblock(
 }
 
 /// Refuses pages of an image among which something describes an array around what is before it: the image ends there.
-fn demand_no_array(first: u32, pages: &[Page]) -> Result<(), ArrayError> {
-    for (block, page) in (first..).zip(pages) {
-        let around = |found: &Superblock| !found.is_fast && found.shape.machines[0].blocks == block;
+fn demand_no_array(first: BlockId, pages: &[Page]) -> Result<(), ArrayError> {
+    for (position, page) in (0..).zip(pages) {
+        let block = first + position;
+        let around =
+            |found: &Superblock| !found.is_fast && found.shape.machines[0].blocks == block.0;
         if Superblock::parse(page, 0).is_ok_and(|found| around(&found)) {
             return Err(ArrayError::Shape(format!(
                 "behind block {block} lies what describes an array around the image: leave that array first"

@@ -30,6 +30,7 @@ use crate::icash::open::{Recovered, recover};
 use crate::icash::ordered::{Batch, committed};
 use crate::icash::parameters::BLOCK_BYTES;
 use crate::icash::place::{BlockEntry, BlockPlace, DataBlock};
+use crate::index::{Address, BlockId};
 use crate::media::Media;
 
 /// What an array loses with its fast medium.
@@ -40,21 +41,21 @@ pub enum Loss {
     /// With ordered write-back: what changed since the last batch.
     SinceBatch {
         /// The blocks that go back to what they held then, as below.
-        blocks: Vec<(u8, u32)>,
+        blocks: Vec<(u8, Address)>,
         /// When the batch was taken, in seconds since 1970, if that is known.
         taken: Option<u32>,
     },
     /// These blocks, each a machine and its address there, in order.
-    Blocks(Vec<(u8, u32)>),
+    Blocks(Vec<(u8, Address)>),
 }
 
 /// What becomes of the table.
 enum Change {
     None,
     /// These blocks go back to what they were in the last batch.
-    Back(BTreeMap<u32, BlockEntry>, Option<u32>),
+    Back(BTreeMap<BlockId, BlockEntry>, Option<u32>),
     /// These are lost.
-    Lose(Vec<u32>),
+    Lose(Vec<BlockId>),
 }
 
 /// What is lost if the fast medium of the array on a slow one is. Nothing is written.
@@ -73,7 +74,7 @@ pub fn loss_without_fast(slow: Arc<dyn Medium>) -> Result<Loss, ArrayError> {
                 BlockPlace::Zero => crc_of(&ZEROS),
                 _ => entry.crc,
             };
-            let differs = |&(&block, then): &(&u32, &BlockEntry)| {
+            let differs = |&(&block, then): &(&BlockId, &BlockEntry)| {
                 then.place == BlockPlace::Lost || holds(then) != holds(&recovered.table.get(block))
             };
             let changed = entries.iter().filter(differs).map(|(&block, _)| block);
@@ -137,11 +138,11 @@ impl Recovered {
     fn without_fast(&self, media: &mut Media) -> Change {
         // That each lies in one place was checked before.
         let frozen: HashSet<DataBlock> = self.frozen().unwrap_or_default();
-        let needs_it = |&block: &u32| {
+        let needs_it = |&block: &BlockId| {
             let data = self.table.get(block).place.data();
             data.is_some_and(|data| !frozen.contains(&data))
         };
-        let lost: Vec<u32> = (0..self.table.len()).filter(needs_it).collect();
+        let lost: Vec<BlockId> = self.table.blocks().filter(needs_it).collect();
         match (lost.is_empty(), self.superblock.shape.journal_blocks) {
             (true, _) => Change::None,
             (false, 0) => Change::Lose(lost),
@@ -154,12 +155,12 @@ impl Recovered {
 
     /// The blocks that are not what they were in the last batch, or may not be, and what they were then. An image in the
     /// journal is brought home by every opening.
-    fn in_batch(&self, media: &mut Media, batch: &Batch) -> BTreeMap<u32, BlockEntry> {
-        let images: BTreeMap<u32, u32> = { batch.images.iter() }
+    fn in_batch(&self, media: &mut Media, batch: &Batch) -> BTreeMap<BlockId, BlockEntry> {
+        let images: BTreeMap<BlockId, u32> = { batch.images.iter() }
             .map(|image| (image.block, image.crc))
             .collect();
         let mut entries = BTreeMap::new();
-        for block in 0..self.table.len() {
+        for block in self.table.blocks() {
             let now = self.table.get(block);
             let at_home = |crc: u32| BlockEntry {
                 place: BlockPlace::Home,
@@ -183,10 +184,10 @@ impl Recovered {
     }
 
     /// The machine and the address there of each block.
-    fn named(&self, blocks: &[u32]) -> Vec<(u8, u32)> {
+    fn named(&self, blocks: &[BlockId]) -> Vec<(u8, Address)> {
         let mut machines = self.addresses.machines().iter();
-        let (mut number, mut first, mut end) = (0, 0, 0);
-        let name = |&block: &u32| {
+        let (mut number, mut first, mut end) = (0, BlockId(0), BlockId(0));
+        let name = |&block: &BlockId| {
             while block >= end {
                 let Some(&Machine {
                     number: next,
@@ -197,7 +198,7 @@ impl Recovered {
                 };
                 (number, first, end) = (next, end, end + blocks);
             }
-            (number, block - first)
+            (number, Address(block - first))
         };
         blocks.iter().map(name).collect()
     }

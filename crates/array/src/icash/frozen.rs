@@ -13,9 +13,11 @@ use crate::error::ArrayError;
 use crate::icash::blocks::{Class, Content, Id};
 use crate::icash::commit::Extra;
 use crate::icash::content::crc_of;
+use crate::icash::format::Areas;
 use crate::icash::parameters::LONGEST_RUN;
 use crate::icash::place::{DataBlock, Frozen};
 use crate::icash::state::ICash;
+use crate::index::FrozenPlace;
 use flashlore_delta::Page;
 
 impl ICash {
@@ -86,10 +88,14 @@ impl ICash {
     }
 
     /// Writes contents to frozen places, those that are neighbours at once. Answers what was written.
-    fn write_frozen(&mut self, places: &[u32], contents: &[(Frozen, Page)]) -> Vec<(u32, Frozen)> {
+    fn write_frozen(
+        &mut self,
+        places: &[FrozenPlace],
+        contents: &[(Frozen, Page)],
+    ) -> Vec<(FrozenPlace, Frozen)> {
         let placed: Vec<_> = places.iter().copied().zip(contents).collect();
         let mut frozen = Vec::new();
-        let runs = placed.chunk_by(|(place, _), (next, _)| place + 1 == *next);
+        let runs = placed.chunk_by(|&(place, _), &(next, _)| place + 1 == next);
         for run in runs.flat_map(|run| run.chunks(LONGEST_RUN)) {
             let pages: Vec<&[u8]> = run.iter().map(|(_, (_, page))| &page[..]).collect();
             let offset = self.areas.frozen_place(run[0].0);
@@ -121,7 +127,7 @@ impl ICash {
         self.media.begin_background();
         if self
             .media
-            .write(Device::Fast, slot.offset(), &page)
+            .write(Device::Fast, Areas::slot(slot), &page)
             .is_err()
         {
             self.pool.leave_slot(data);

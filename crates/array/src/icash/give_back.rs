@@ -7,7 +7,6 @@
 //! state with all others, and what was given up is zeros there.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use crate::element::Device;
 use crate::error::ArrayError;
@@ -15,13 +14,14 @@ use crate::icash::format::Areas;
 use crate::icash::parameters::{BLOCK_BYTES, LONGEST_RUN};
 use crate::icash::place::BlockEntry;
 use crate::icash::state::ICash;
+use crate::index::{BlockId, Index};
 
 /// Ranges that one step gives back.
 const RANGES_OF_A_STEP: usize = 16;
 
 impl ICash {
     /// Notes what the durable content of a block leaves at home.
-    pub(super) fn note_unused_home(&mut self, block: u32, entry: &BlockEntry) {
+    pub(super) fn note_unused_home(&mut self, block: BlockId, entry: &BlockEntry) {
         let is_unused = self.shape.journal_blocks == 0 && entry.has_home && entry.holds_nothing();
         match is_unused {
             true => self.unused_homes.insert(block),
@@ -61,7 +61,7 @@ impl ICash {
 
     /// Recounts which homes hold nothing that is needed.
     pub(super) fn check_unused_homes(&self) -> Result<(), String> {
-        let is_unused = |&block: &u32| {
+        let is_unused = |&block: &BlockId| {
             let entry = self.table.get(block);
             entry.has_home && entry.holds_nothing() && self.shape.journal_blocks == 0
         };
@@ -75,30 +75,30 @@ impl ICash {
     }
 }
 
-/// Moves runs of numbers to ranges of a medium, as many as a step takes.
-fn take_runs(
-    numbers: &mut BTreeSet<u32>,
+/// Moves runs of indices to ranges of a medium, as many as a step takes.
+fn take_runs<I: Index>(
+    indices: &mut BTreeSet<I>,
     ranges: &mut Vec<(Device, u64, u32)>,
-    place_of: impl Fn(u32) -> (Device, u64),
+    place_of: impl Fn(I) -> (Device, u64),
 ) {
     while ranges.len() < RANGES_OF_A_STEP
-        && let Some(run) = first_run(numbers)
+        && let Some((first, count)) = first_run(indices)
     {
-        for number in run.clone() {
-            numbers.remove(&number);
+        for behind in 0..count {
+            indices.remove(&(first + behind));
         }
-        let (device, offset) = place_of(run.start);
-        ranges.push((device, offset, run.end - run.start));
+        let (device, offset) = place_of(first);
+        ranges.push((device, offset, count));
     }
 }
 
-/// The first numbers that follow each other.
-fn first_run(numbers: &BTreeSet<u32>) -> Option<Range<u32>> {
-    let first = *numbers.first()?;
-    let follow = numbers.range(first..).zip(first..);
+/// The first of the indices that follow each other, and how many these are.
+fn first_run<I: Index>(indices: &BTreeSet<I>) -> Option<(I, u32)> {
+    let first = *indices.first()?;
+    let follow = (0..).zip(indices);
     let count = follow
-        .take_while(|(number, expected)| *number == expected)
+        .take_while(|&(behind, &index)| index == first + behind)
         .take(LONGEST_RUN)
         .count();
-    Some(first..first + count as u32)
+    Some((first, count as u32))
 }

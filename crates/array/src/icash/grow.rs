@@ -21,6 +21,7 @@ use crate::icash::open::{Recovered, recover};
 use crate::icash::parameters::BLOCK_BYTES;
 use crate::icash::place::BlockEntry;
 use crate::icash::table::Table;
+use crate::index::FrozenPlace;
 use crate::media::Media;
 
 /// Refuses a shape that an array of another one cannot grow to.
@@ -141,7 +142,7 @@ fn grown_table(recovered: &Recovered, areas: &Areas, shape: &Shape) -> Table {
     let copies = vec![0; areas.table_pages as usize];
     let mut table = Table::new(shape.blocks(), shape.frozen_blocks, copies);
     let addresses = Addresses::new(&shape.machines);
-    for block in 0..recovered.table.len() {
+    for block in recovered.table.blocks() {
         let entry = recovered.table.get(block);
         if entry != BlockEntry::ZERO {
             let lba = recovered.addresses.lba(block);
@@ -149,7 +150,7 @@ fn grown_table(recovered: &Recovered, areas: &Areas, shape: &Shape) -> Table {
             table.set(block, entry);
         }
     }
-    for place in 0..recovered.table.frozen_places() {
+    for place in FrozenPlace::first(recovered.table.frozen_places()) {
         if let Some(frozen) = recovered.table.frozen(place) {
             table.set_frozen(place, frozen);
         }
@@ -191,7 +192,7 @@ impl Grown<'_> {
             let entries = table.page(page);
             let bytes = table::encode(entries, tag, page, self.checkpoint, offset);
             media.write(Device::Slow, offset, &bytes)?;
-            copies[page as usize] = 1;
+            copies[page.index()] = 1;
         }
         let root = Root {
             checkpoint: self.checkpoint,

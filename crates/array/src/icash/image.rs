@@ -21,6 +21,7 @@ use crate::icash::parameters::{SPARE_SLOTS, Similarity};
 use crate::icash::place::{BlockPlace, DataBlock};
 use crate::icash::state::ICash;
 use crate::icash::write_through::Loaded;
+use crate::index::{Address, BlockId};
 
 /// Blocks that go home at once.
 const STAGED: usize = 256;
@@ -63,7 +64,7 @@ impl ICash {
         &mut self,
         native: u8,
         machine: u8,
-        addresses: Range<u32>,
+        addresses: Range<Address>,
         read: &mut dyn FnMut(u64, &mut Page) -> Result<(), ArrayError>,
     ) -> Result<Image, ArrayError> {
         let first = self.addresses.blocks_of(machine)?.start;
@@ -89,7 +90,7 @@ impl ICash {
         &mut self,
         native: u8,
         machine: u8,
-        addresses: Range<u32>,
+        addresses: Range<Address>,
     ) -> Result<Image, ArrayError> {
         self.fill_image(native, machine, addresses, &mut |element, block, page| {
             *page = ZEROS;
@@ -136,29 +137,29 @@ impl ICash {
         self.write_new_home(&staged)
     }
 
-    fn addresses_of(&self, machine: u8) -> Result<Range<u32>, ArrayError> {
+    fn addresses_of(&self, machine: u8) -> Result<Range<Address>, ArrayError> {
         let blocks = self.addresses.blocks_of(machine)?;
-        Ok(0..blocks.end - blocks.start)
+        Ok(Address(0)..Address(blocks.end - blocks.start))
     }
 
     fn fill_image(
         &mut self,
         native: u8,
         machine: u8,
-        part: Range<u32>,
-        read: &mut dyn FnMut(&mut Self, u32, &mut Page) -> Result<(), ArrayError>,
+        part: Range<Address>,
+        read: &mut dyn FnMut(&mut Self, BlockId, &mut Page) -> Result<(), ArrayError>,
     ) -> Result<Image, ArrayError> {
         self.addresses.blocks_of(native)?;
         let first = self.addresses.blocks_of(machine)?.start;
-        if let Some(last) = part.clone().next_back() {
+        if let Some(last) = Address::each(part.clone()).next_back() {
             self.addresses.block(lba(machine, last.into()))?;
         }
         let mut image = Image::default();
         let mut staged = BTreeMap::new();
         let mut page = ZEROS;
-        let blocks = first + part.start..first + part.end;
+        let blocks = first + part.start.0..first + part.end.0;
         let mut loaded = self.load_frozen(native, blocks.clone())?;
-        for block in blocks.clone() {
+        for block in BlockId::each(blocks.clone()) {
             if block >= loaded.end {
                 loaded = self.load_frozen(native, block..blocks.end)?;
             }
@@ -192,7 +193,7 @@ impl ICash {
     fn write_compared(
         &mut self,
         native: u8,
-        block: u32,
+        block: BlockId,
         page: &Page,
         before: &Loaded,
         image: &mut Image,
@@ -229,7 +230,7 @@ impl ICash {
 
     /// Brings a native block to the pool, if it is not there and no other reference has to go for it. True if it
     /// was brought.
-    pub(super) fn load_native(&mut self, counterpart: u32) -> Result<bool, ArrayError> {
+    pub(super) fn load_native(&mut self, counterpart: BlockId) -> Result<bool, ArrayError> {
         if self.blocks.find(counterpart).is_some() || !self.may_load() {
             return Ok(false);
         }
@@ -244,7 +245,7 @@ impl ICash {
     }
 
     /// The data block that a cached block is in or is a delta from.
-    pub(super) fn native_base(&self, counterpart: u32) -> Option<DataBlock> {
+    pub(super) fn native_base(&self, counterpart: BlockId) -> Option<DataBlock> {
         let id = self.blocks.find(counterpart)?;
         let data = self.base_of(id).or(self.blocks.get(id).data);
         data.filter(|&data| self.pool.users(data).holder.is_some())
@@ -258,7 +259,7 @@ impl ICash {
 
     /// Whether the native place of a block can be written before it is said to hold anything: it holds nothing, and
     /// nothing will put content of the block there meanwhile.
-    fn goes_straight_home(&self, block: u32) -> bool {
+    fn goes_straight_home(&self, block: BlockId) -> bool {
         let is_ordered = self.shape.journal_blocks > 0;
         !is_ordered
             && self.table.get(block).place == BlockPlace::Zero

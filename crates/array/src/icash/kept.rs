@@ -4,6 +4,7 @@ use crate::error::ArrayError;
 use crate::icash::blocks::{Content, Form};
 use crate::icash::place::BlockPlace;
 use crate::icash::state::ICash;
+use crate::index::BlockId;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kept {
@@ -23,8 +24,8 @@ impl ICash {
         Ok(self.kept_of(self.addresses.block(lba)?))
     }
 
-    /// As [`ICash::kept`], by the number of the block.
-    pub(super) fn kept_of(&self, block: u32) -> Kept {
+    /// As [`ICash::kept`], by the block itself.
+    pub(super) fn kept_of(&self, block: BlockId) -> Kept {
         if self.trimmed.contains(&block) {
             return Kept::Nothing;
         }

@@ -5,6 +5,7 @@
 //! whatever was there. Every home is read. At every point the array holds what it held: it can go on if this is cut.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use flashlore_delta::Page;
 
@@ -13,6 +14,7 @@ use crate::error::{ArrayError, ContentError};
 use crate::icash::content::ZEROS;
 use crate::icash::place::BlockPlace;
 use crate::icash::state::ICash;
+use crate::index::{Address, BlockId};
 
 /// Blocks that go home at once.
 const STEP: u32 = 256;
@@ -28,7 +30,7 @@ impl ICash {
         &mut self,
         machine: u8,
         seen: &mut dyn FnMut(u64, u64),
-    ) -> Result<Vec<(u32, ContentError)>, ArrayError> {
+    ) -> Result<Vec<(Address, ContentError)>, ArrayError> {
         let blocks = self.addresses.blocks_of(machine)?;
         self.make_ready()?;
         self.commit()?;
@@ -42,24 +44,27 @@ impl ICash {
         while first < blocks.end {
             let end = blocks.end.min(first + STEP);
             self.bring_some_home(first..end)?;
-            for block in first..end {
+            for block in BlockId::each(first..end) {
                 if let Err(why) = self.verify_home(block)? {
-                    unreadable.push((block - blocks.start, why));
+                    unreadable.push((Address(block - blocks.start), why));
                 }
             }
             first = end;
-            seen((first - blocks.start).into(), blocks.len() as u64);
+            seen(
+                (first - blocks.start).into(),
+                (blocks.end - blocks.start).into(),
+            );
         }
         self.sync(Device::Slow)?;
         Ok(unreadable)
     }
 
-    fn bring_some_home(&mut self, blocks: std::ops::Range<u32>) -> Result<(), ArrayError> {
-        let away = |block: &u32| {
+    fn bring_some_home(&mut self, blocks: Range<BlockId>) -> Result<(), ArrayError> {
+        let away = |block: &BlockId| {
             let place = self.table.get(*block).place;
             !matches!(place, BlockPlace::Home | BlockPlace::Zero)
         };
-        let away: BTreeSet<u32> = blocks.filter(away).collect();
+        let away: BTreeSet<BlockId> = BlockId::each(blocks).filter(away).collect();
         if !away.is_empty() {
             self.write_back(&away)?;
             self.keep_room()?;
@@ -69,7 +74,7 @@ impl ICash {
 
     /// Looks whether the native place of a block holds what the block holds, and mends it where a copy is left. That of one
     /// that holds nothing becomes zeros; what is zeros there stays a hole.
-    fn verify_home(&mut self, block: u32) -> Result<Result<(), ContentError>, ArrayError> {
+    fn verify_home(&mut self, block: BlockId) -> Result<Result<(), ContentError>, ArrayError> {
         let entry = self.table.get(block);
         match entry.place {
             BlockPlace::Zero => self.clear_home(block)?,
@@ -91,7 +96,7 @@ impl ICash {
         Ok(Ok(()))
     }
 
-    fn clear_home(&mut self, block: u32) -> Result<(), ArrayError> {
+    fn clear_home(&mut self, block: BlockId) -> Result<(), ArrayError> {
         self.unused_homes.remove(&block);
         let home = self.areas.home_of(block);
         let mut page = ZEROS;
@@ -102,7 +107,7 @@ impl ICash {
         }
     }
 
-    fn write_at_home(&mut self, block: u32, page: &Page) -> Result<(), ArrayError> {
+    fn write_at_home(&mut self, block: BlockId, page: &Page) -> Result<(), ArrayError> {
         let home = self.areas.home_of(block);
         Ok(self.media.write(Device::Slow, home, page)?)
     }

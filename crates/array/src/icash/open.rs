@@ -27,6 +27,7 @@ use crate::icash::ram::DataBlocks;
 use crate::icash::segments::Segments;
 use crate::icash::state::ICash;
 use crate::icash::table::Table;
+use crate::index::{BlockId, FrozenPlace, LogBlock, TablePage};
 use crate::media::Media;
 
 /// What a recovery found, before anything is written.
@@ -132,7 +133,7 @@ fn load_table(
         .enumerate()
         .filter(|(_, copy)| **copy > 0)
     {
-        let page = page as u32;
+        let page = TablePage(page as u32);
         let offset = areas.table_page(page, copy - 1);
         let mut bytes = ZEROS;
         let read = media.read(Device::Slow, offset, &mut bytes);
@@ -164,7 +165,7 @@ impl Recovered {
             epoch: self.root.epoch,
         };
         let areas = self.areas;
-        let mut read = |block: u32, bytes: &mut [u8]| {
+        let mut read = |block: LogBlock, bytes: &mut [u8]| {
             media
                 .read(Device::Slow, areas.log_block(block), bytes)
                 .is_ok()
@@ -175,7 +176,8 @@ impl Recovered {
         log.must_be_the_end(self.head, self.group, &mut read)
             .map_err(ArrayError::Damaged)?;
         let head = self.head;
-        if head.segment.max(head.next) >= log.segments || head.segment == head.next {
+        let exist = log.has(head.segment) && log.has(head.next);
+        if !exist || head.segment == head.next {
             return Err(ArrayError::Damaged(format!(
                 "the log goes on in segment {} and then {}, expected two of {}",
                 head.segment, head.next, log.segments
@@ -190,16 +192,15 @@ impl Recovered {
         };
         for record in &group.records {
             let Some(place) = place_of(record.kind, record.data, record.at) else {
-                let place = u32::try_from(record.lba).unwrap_or(u32::MAX);
-                if place >= self.table.frozen_places() {
-                    let places = self.table.frozen_places();
+                let place = FrozenPlace(u32::try_from(record.lba).unwrap_or(u32::MAX));
+                let places = self.table.frozen_places();
+                if place.0 >= places {
                     return Err(damaged(format!(
                         "frozen place {} does not exist, there are {places}",
                         record.lba
                     )));
                 }
-                let data = DataBlock::named(record.data);
-                let crc = record.crc;
+                let (data, crc) = (record.data, record.crc);
                 self.table.set_frozen(place, Frozen { data, crc });
                 continue;
             };
@@ -221,14 +222,13 @@ impl Recovered {
     /// The data blocks that are said to be frozen, each in one place.
     pub(super) fn frozen(&self) -> Result<HashSet<DataBlock>, ArrayError> {
         let mut all = HashSet::new();
-        for place in 0..self.table.frozen_places() {
+        for place in FrozenPlace::first(self.table.frozen_places()) {
             let Some(Frozen { data, .. }) = self.table.frozen(place) else {
                 continue;
             };
             if !all.insert(data) {
                 return Err(ArrayError::Damaged(format!(
-                    "frozen place {place} holds data block {}, as another one does",
-                    data.name()
+                    "frozen place {place} holds data block {data}, as another one does"
                 )));
             }
         }
@@ -242,7 +242,7 @@ impl Recovered {
         // How many data blocks there are is not proved yet by the size of a medium.
         let (mut owned, mut in_slots) = (HashSet::new(), HashMap::new());
         let frozen = self.frozen()?;
-        for block in 0..self.table.len() {
+        for block in self.table.blocks() {
             let place = self.table.get(block).place;
             let damaged = |what: String| {
                 Err(ArrayError::Damaged(format!(
@@ -265,7 +265,7 @@ impl Recovered {
                     ));
                 }
             }
-            if let Some((log, _)) = place.log().filter(|&(log, _)| log >= log_blocks) {
+            if let Some((log, _)) = place.log().filter(|&(log, _)| log.0 >= log_blocks) {
                 return damaged(format!(
                     "names block {log} of the log, there are {log_blocks}"
                 ));
@@ -277,7 +277,7 @@ impl Recovered {
                 return damaged(format!("names data block {name}, which another's does too"));
             }
             if let Some((log, _)) = place.log()
-                && log / shape.segment_blocks == self.head.next
+                && log.segment(shape.segment_blocks) == self.head.next
             {
                 return damaged(format!(
                     "names block {log} of the log, which is to be written next"
@@ -369,7 +369,7 @@ impl ICash {
             to_home: Default::default(),
             streams: Default::default(),
             dirty: 0,
-            next_ahead: 0,
+            next_ahead: BlockId(0),
             unused_homes: Default::default(),
             unrecorded: Default::default(),
             unrecorded_bytes: 0,
@@ -398,7 +398,7 @@ impl ICash {
 
     /// Notes who uses what, and gives every data block in use its virtual block.
     fn use_places(&mut self) {
-        for block in 0..self.table.len() {
+        for block in self.table.blocks() {
             let entry = self.table.get(block);
             self.use_place(block, &entry.place);
             self.note_away(block);

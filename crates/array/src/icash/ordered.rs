@@ -19,6 +19,7 @@ use crate::icash::format::journal::{self, Image};
 use crate::icash::parameters::{BLOCK_BYTES, LONGEST_RUN, Mode};
 use crate::icash::place::BlockEntry;
 use crate::icash::state::ICash;
+use crate::index::{BlockId, JournalPlace};
 use crate::media::Media;
 
 /// The batch in the journal.
@@ -43,7 +44,7 @@ pub(super) fn committed(media: &mut Media, areas: &Areas, tag: u64) -> Batch {
 
 impl ICash {
     /// Notes whether a block is at home.
-    pub(super) fn note_away(&mut self, block: u32) {
+    pub(super) fn note_away(&mut self, block: BlockId) {
         if self.shape.journal_blocks == 0 {
             return;
         }
@@ -99,7 +100,7 @@ impl ICash {
         let copied = self.copy_home(&images)?;
         self.counters.batches += 1;
         self.counters.written_home += images.len() as u64;
-        let homes: BTreeMap<u32, u32> = copied
+        let homes: BTreeMap<BlockId, u32> = copied
             .iter()
             .map(|image| (image.block, image.crc))
             .collect();
@@ -132,7 +133,7 @@ impl ICash {
 
     fn write_image_run(&mut self, images: &[Image], run: &mut Vec<u8>) -> Result<(), ArrayError> {
         let first = images.len() - run.len() / BLOCK_BYTES;
-        self.write_run_at(self.areas.image(first as u32), run)
+        self.write_run_at(self.areas.image(JournalPlace(first as u32)), run)
     }
 
     /// Writes what a run holds, if it holds anything, and empties it.
@@ -153,13 +154,13 @@ impl ICash {
         // Heads that could not be written, or not synced, are perhaps not durable yet.
         self.sync(Device::Slow)?;
         let images = committed(&mut self.media, &self.areas, self.tag).images;
-        let exists = |image: &&Image| image.block < self.table.len();
+        let exists = |image: &&Image| self.table.has(image.block);
         let images: Vec<Image> = images.iter().filter(exists).copied().collect();
         let copied = self.copy_home(&images)?;
         let unknown = copied
             .iter()
             .filter(|image| !self.table.get(image.block).has_home);
-        let unknown: Vec<u32> = unknown.map(|image| image.block).collect();
+        let unknown: Vec<BlockId> = unknown.map(|image| image.block).collect();
         for &block in &unknown {
             let entry = self.table.get(block);
             self.table.set(
@@ -183,12 +184,12 @@ impl ICash {
     fn copy_home(&mut self, images: &[Image]) -> Result<Vec<Image>, ArrayError> {
         let mut copied = Vec::new();
         let mut run: Vec<u8> = Vec::new();
-        let mut next = 0;
-        for (number, image) in images.iter().enumerate() {
+        let mut next = BlockId(0);
+        for (place, image) in (0..).map(JournalPlace).zip(images) {
             let mut page = ZEROS;
             let read = self
                 .media
-                .read(Device::Slow, self.areas.image(number as u32), &mut page);
+                .read(Device::Slow, self.areas.image(place), &mut page);
             let holds = read.is_ok() && crc_of(&page) == image.crc;
             if image.block != next || !holds || run.len() == LONGEST_RUN * BLOCK_BYTES {
                 self.write_home_run(next, &mut run)?;
@@ -208,8 +209,8 @@ impl ICash {
     }
 
     /// Writes contents to the native places of the blocks before `next`.
-    fn write_home_run(&mut self, next: u32, run: &mut Vec<u8>) -> Result<(), ArrayError> {
-        let first = next - (run.len() / BLOCK_BYTES) as u32;
+    fn write_home_run(&mut self, next: BlockId, run: &mut Vec<u8>) -> Result<(), ArrayError> {
+        let first = BlockId(next.0 - (run.len() / BLOCK_BYTES) as u32);
         self.write_run_at(self.areas.home_of(first), run)
     }
 }

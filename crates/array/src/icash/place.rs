@@ -3,12 +3,16 @@
 //! An entry has the CRC-32 of the content, so that rot is an error and never other data. Entries of the same form say
 //! what is in the frozen places of the slow medium.
 
+use std::fmt;
+
+use crate::index::{LogBlock, Slot};
+
 pub const ENTRY_BYTES: usize = 16;
 
 /// Bytes in a block of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogPlace {
-    pub block: u32,
+    pub block: LogBlock,
     /// First byte in it, below 4096.
     pub offset: u16,
     /// Bytes, below 4096.
@@ -22,6 +26,9 @@ pub struct LogPlace {
 pub struct DataBlock(u32);
 
 impl DataBlock {
+    /// Stands where a record or an entry names none.
+    pub const NONE: DataBlock = DataBlock(0);
+
     /// The one that an entry or a record names.
     pub fn named(name: u32) -> Self {
         DataBlock(name)
@@ -31,9 +38,15 @@ impl DataBlock {
         self.0
     }
 
-    /// The number of the slot, of so many, in which it was written first.
-    pub fn first_slot(self, slots: u32) -> u32 {
-        self.0 % slots
+    /// The slot, of so many, in which it was written first.
+    pub fn first_slot(self, slots: u32) -> Slot {
+        Slot(self.0 % slots)
+    }
+}
+
+impl fmt::Display for DataBlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -65,7 +78,7 @@ pub enum BlockPlace {
     /// Compressed by itself, in the log.
     Alone(LogPlace),
     /// Whole, in this block of the log.
-    Whole(u32),
+    Whole(LogBlock),
     /// Nowhere: it was on a fast medium that was replaced, and nothing else had it.
     Lost,
 }
@@ -99,7 +112,7 @@ impl BlockPlace {
     }
 
     /// The block of the log that holds it, and the bytes it takes there.
-    pub fn log(&self) -> Option<(u32, u32)> {
+    pub fn log(&self) -> Option<(LogBlock, u32)> {
         match *self {
             BlockPlace::Whole(block) => Some((block, super::parameters::BLOCK_BYTES as u32)),
             _ => self.at().map(|at| (at.block, at.bytes.into())),
@@ -154,26 +167,26 @@ const LOST: u8 = 8;
 impl From<BlockEntry> for RawEntry {
     fn from(entry: BlockEntry) -> Self {
         let none = LogPlace {
-            block: 0,
+            block: LogBlock(0),
             offset: 0,
             bytes: 0,
         };
         let (kind, data, at) = match entry.place {
-            BlockPlace::Zero => (0, 0, none),
-            BlockPlace::Home => (1, 0, none),
-            BlockPlace::Slot(data) => (2, data.0, none),
-            BlockPlace::Own { data, at } => (3, data.0, at),
-            BlockPlace::Delta { base, at } => (4, base.0, at),
-            BlockPlace::Alone(at) => (5, 0, at),
-            BlockPlace::Whole(block) => (6, 0, LogPlace { block, ..none }),
-            BlockPlace::Lost => (LOST, 0, none),
+            BlockPlace::Zero => (0, DataBlock::NONE, none),
+            BlockPlace::Home => (1, DataBlock::NONE, none),
+            BlockPlace::Slot(data) => (2, data, none),
+            BlockPlace::Own { data, at } => (3, data, at),
+            BlockPlace::Delta { base, at } => (4, base, at),
+            BlockPlace::Alone(at) => (5, DataBlock::NONE, at),
+            BlockPlace::Whole(block) => (6, DataBlock::NONE, LogPlace { block, ..none }),
+            BlockPlace::Lost => (LOST, DataBlock::NONE, none),
         };
         let kind = kind | if entry.has_home { HAS_HOME } else { 0 };
         let span = u32::from(at.offset) | u32::from(at.bytes) << 12;
         let mut bytes = [0; ENTRY_BYTES];
         bytes[..4].copy_from_slice(&(u32::from(kind) | span << 8).to_le_bytes());
-        bytes[4..8].copy_from_slice(&data.to_le_bytes());
-        bytes[8..12].copy_from_slice(&at.block.to_le_bytes());
+        bytes[4..8].copy_from_slice(&data.0.to_le_bytes());
+        bytes[8..12].copy_from_slice(&at.block.0.to_le_bytes());
         bytes[12..].copy_from_slice(&entry.crc.to_le_bytes());
         RawEntry(bytes)
     }
@@ -207,7 +220,7 @@ impl RawEntry {
 
     /// What the bytes say, if there is such a place.
     pub fn entry(&self) -> Option<BlockEntry> {
-        let (kind, block) = (self.0[0], self.word(8));
+        let (kind, block) = (self.0[0], LogBlock(self.word(8)));
         let data = DataBlock(self.word(4));
         let at = LogPlace {
             block,
@@ -241,7 +254,7 @@ mod tests {
     fn places() -> impl Strategy<Value = BlockPlace> {
         let at =
             (any::<u32>(), 0u16..4096, 0u16..4096).prop_map(|(block, offset, bytes)| LogPlace {
-                block,
+                block: LogBlock(block),
                 offset,
                 bytes,
             });
@@ -259,7 +272,7 @@ mod tests {
             },
             5 => BlockPlace::Alone(at),
             6 => BlockPlace::Lost,
-            _ => BlockPlace::Whole(number),
+            _ => BlockPlace::Whole(LogBlock(number)),
         })
     }
 

@@ -15,32 +15,21 @@
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use crate::icash::blocks::Id;
-use crate::icash::format::Areas;
 use crate::icash::place::{DataBlock, Frozen};
-
-/// A place for a data block on the fast medium. The pool alone makes them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot(u32);
-
-impl Slot {
-    /// Byte at which it begins.
-    pub fn offset(self) -> u64 {
-        Areas::slot(self.0)
-    }
-}
+use crate::index::{BlockId, FrozenPlace, Index, Slot};
 
 #[derive(Debug, Default)]
 pub struct Users {
     /// The virtual block whose data block it is.
     pub holder: Option<Id>,
     /// The block whose durable place names it as its own.
-    pub named_by: Option<u32>,
+    pub named_by: Option<BlockId>,
     /// Blocks whose durable place is a delta from it.
-    pub dependents: BTreeSet<u32>,
+    pub dependents: BTreeSet<BlockId>,
     /// Virtual blocks, not its holder, whose present content is a delta from it in RAM.
     pub associates: BTreeSet<Id>,
     slot: Option<Slot>,
-    frozen: Option<u32>,
+    frozen: Option<FrozenPlace>,
 }
 
 static NO_USERS: Users = Users {
@@ -64,7 +53,7 @@ impl Users {
     }
 
     /// The frozen place it lies in.
-    pub fn frozen(&self) -> Option<u32> {
+    pub fn frozen(&self) -> Option<FrozenPlace> {
         self.frozen
     }
 
@@ -79,13 +68,13 @@ pub struct Pool {
     slots: Vec<Option<DataBlock>>,
     free: VecDeque<Slot>,
     places: u32,
-    free_places: BTreeSet<u32>,
+    free_places: BTreeSet<FrozenPlace>,
     /// Where the search for free places goes on, so that one that fails is not tried again at once.
-    next_place: u32,
+    next_place: FrozenPlace,
     reserved: HashSet<DataBlock>,
     /// Free slots and frozen places in which a data block lay that ended since; the media still hold it.
-    unused_slots: BTreeSet<u32>,
-    unused_places: BTreeSet<u32>,
+    unused_slots: BTreeSet<Slot>,
+    unused_places: BTreeSet<FrozenPlace>,
 }
 
 impl Pool {
@@ -97,7 +86,7 @@ impl Pool {
             free: VecDeque::new(),
             places,
             free_places: BTreeSet::new(),
-            next_place: 0,
+            next_place: FrozenPlace(0),
             reserved: HashSet::new(),
             unused_slots: BTreeSet::new(),
             unused_places: BTreeSet::new(),
@@ -105,14 +94,14 @@ impl Pool {
     }
 
     /// Free slots and frozen places that may be given back. Whoever does that takes them out.
-    pub fn unused(&mut self) -> (&mut BTreeSet<u32>, &mut BTreeSet<u32>) {
+    pub fn unused(&mut self) -> (&mut BTreeSet<Slot>, &mut BTreeSet<FrozenPlace>) {
         (&mut self.unused_slots, &mut self.unused_places)
     }
 
     /// Says of each data block in use where it lies: in the frozen place that is said to hold it, else in the first
     /// slot it had. No two may be in one.
-    pub fn lay_out(&mut self, frozen: impl Fn(u32) -> Option<Frozen>) {
-        for place in 0..self.places {
+    pub fn lay_out(&mut self, frozen: impl Fn(FrozenPlace) -> Option<Frozen>) {
+        for place in FrozenPlace::first(self.places) {
             let said = frozen(place).map(|frozen| frozen.data);
             match said.and_then(|data| self.used.get_mut(&data)) {
                 Some(users) => users.frozen = Some(place),
@@ -124,11 +113,11 @@ impl Pool {
         }
         for (&data, users) in self.used.iter_mut().filter(|(_, u)| u.frozen.is_none()) {
             let slot = data.first_slot(self.slots.len() as u32);
-            users.slot = Some(Slot(slot));
-            self.slots[slot as usize] = Some(data);
+            users.slot = Some(slot);
+            self.slots[slot.index()] = Some(data);
         }
-        let is_free = |slot: &u32| self.slots[*slot as usize].is_none();
-        self.free = (0..self.slots()).filter(is_free).map(Slot).collect();
+        let is_free = |slot: &Slot| self.slots[slot.index()].is_none();
+        self.free = Slot::first(self.slots()).filter(is_free).collect();
     }
 
     pub fn slots(&self) -> u32 {
@@ -186,8 +175,8 @@ impl Pool {
                 continue;
             };
             self.users_mut(data).slot = Some(slot);
-            self.slots[slot.0 as usize] = Some(data);
-            self.unused_slots.remove(&slot.0);
+            self.slots[slot.index()] = Some(data);
+            self.unused_slots.remove(&slot);
             return Some((data, slot));
         }
         None
@@ -219,33 +208,33 @@ impl Pool {
     pub fn leave_slot(&mut self, data: DataBlock) {
         let users = self.used.get_mut(&data);
         if let Some(slot) = users.and_then(|users| users.slot.take()) {
-            self.slots[slot.0 as usize] = None;
+            self.slots[slot.index()] = None;
             self.free.push_back(slot);
-            self.unused_slots.insert(slot.0);
+            self.unused_slots.insert(slot);
         }
     }
 
     /// A free slot for a data block that lies in none. If it cannot be written, [`Pool::leave_slot`] gives it back.
     pub fn enter_slot(&mut self, data: DataBlock) -> Option<Slot> {
         let slot = self.free.pop_front()?;
-        self.unused_slots.remove(&slot.0);
+        self.unused_slots.remove(&slot);
         self.users_mut(data).slot = Some(slot);
-        self.slots[slot.0 as usize] = Some(data);
+        self.slots[slot.index()] = Some(data);
         Some(slot)
     }
 
     /// Free frozen places, at most so many, in runs where there are any. They stay free until [`Pool::freeze`].
-    pub fn some_free_places(&mut self, most: usize) -> Vec<u32> {
+    pub fn some_free_places(&mut self, most: usize) -> Vec<FrozenPlace> {
         let (before, behind) = (..self.next_place, self.next_place..);
         let places = self.free_places.range(behind);
         let places = places.chain(self.free_places.range(before));
-        let places: Vec<u32> = places.take(most).copied().collect();
-        self.next_place = places.last().map_or(0, |last| last + 1);
+        let places: Vec<FrozenPlace> = places.take(most).copied().collect();
+        self.next_place = places.last().map_or(FrozenPlace(0), |&last| last + 1);
         places
     }
 
     /// Notes that a data block lies in a free place, durably, in which another one was said to lie before.
-    pub fn freeze(&mut self, data: DataBlock, place: u32, before: Option<Frozen>) {
+    pub fn freeze(&mut self, data: DataBlock, place: FrozenPlace, before: Option<Frozen>) {
         if let Some(before) = before {
             self.reserved.remove(&before.data);
         }
@@ -263,7 +252,7 @@ impl Pool {
     }
 
     /// Recounts where data blocks lie and what is free, given what the media say of the frozen places.
-    pub fn check(&self, frozen: impl Fn(u32) -> Option<Frozen>) -> Result<(), String> {
+    pub fn check(&self, frozen: impl Fn(FrozenPlace) -> Option<Frozen>) -> Result<(), String> {
         let mut slots = vec![None; self.slots.len()];
         let mut places = vec![None; self.places as usize];
         for (&data, users) in &self.used {
@@ -272,12 +261,12 @@ impl Pool {
             }
             let first = data.first_slot(self.slots());
             let is_found = match (users.slot, users.frozen) {
-                (Some(slot), None) => slot.0 == first,
+                (Some(slot), None) => slot == first,
                 (None, None) => false,
                 (_, Some(place)) => frozen(place).is_some_and(|frozen| frozen.data == data),
             };
-            let here = users.slot.map(|slot| &mut slots[slot.0 as usize]);
-            let there = users.frozen.map(|place| &mut places[place as usize]);
+            let here = users.slot.map(|slot| &mut slots[slot.index()]);
+            let there = users.frozen.map(|place| &mut places[place.index()]);
             let shares = [here, there].into_iter().flatten();
             let shares = shares.map(|here| here.replace(data).is_some());
             if !is_found || shares.fold(false, |a, b| a | b) {
@@ -286,15 +275,13 @@ impl Pool {
                 ));
             }
         }
-        let mut free: Vec<u32> = self.free.iter().map(|slot| slot.0).collect();
+        let mut free: Vec<Slot> = self.free.iter().copied().collect();
         free.sort_unstable();
-        let are_free = |of: &[Option<DataBlock>]| -> Vec<u32> {
-            (0..of.len() as u32)
-                .filter(|&n| of[n as usize].is_none())
-                .collect()
-        };
-        let free_places: Vec<u32> = self.free_places.iter().copied().collect();
-        if slots != self.slots || free != are_free(&slots) || free_places != are_free(&places) {
+        let free_places: Vec<FrozenPlace> = self.free_places.iter().copied().collect();
+        if slots != self.slots
+            || free != are_free::<Slot>(&slots)
+            || free_places != are_free::<FrozenPlace>(&places)
+        {
             return Err(format!(
                 "slots hold {slots:?}, counted are {:?}; free are {free:?} and the frozen places {free_places:?}",
                 self.slots
@@ -303,11 +290,11 @@ impl Pool {
         let is_in_use = self
             .unused_slots
             .iter()
-            .any(|&slot| slots[slot as usize].is_some())
+            .any(|slot| slots[slot.index()].is_some())
             || self
                 .unused_places
                 .iter()
-                .any(|&place| places[place as usize].is_some());
+                .any(|place| places[place.index()].is_some());
         if is_in_use {
             return Err(format!(
                 "slots {:?} and frozen places {:?} would be given back, and one is in use",
@@ -324,4 +311,10 @@ impl Pool {
             )),
         }
     }
+}
+
+/// Those that hold nothing.
+fn are_free<I: Index>(of: &[Option<DataBlock>]) -> Vec<I> {
+    let free = { (0..).zip(of) }.filter(|(_, data)| data.is_none());
+    free.map(|(number, _)| I::numbered(number)).collect()
 }

@@ -7,17 +7,23 @@ use std::collections::HashMap;
 
 use flashlore_delta::Page;
 
+use crate::index::{BlockId, index};
 use crate::lru::Lru;
 use crate::put;
+
+index!(
+    /// A place for one of them.
+    RamPlace
+);
 
 #[derive(Debug)]
 pub struct DataBlocks {
     budget: u32,
-    /// By number: the block and its content.
-    held: Vec<(u32, Box<Page>)>,
-    free: Vec<u32>,
-    of_block: HashMap<u32, u32>,
-    order: Lru,
+    /// By place: the block and its content.
+    held: Vec<(BlockId, Box<Page>)>,
+    free: Vec<RamPlace>,
+    of_block: HashMap<BlockId, RamPlace>,
+    order: Lru<RamPlace>,
 }
 
 impl DataBlocks {
@@ -32,50 +38,50 @@ impl DataBlocks {
         }
     }
 
-    pub fn get(&self, block: u32) -> Option<&Page> {
-        let number = *self.of_block.get(&block)?;
-        Some(&self.held[number as usize].1)
+    pub fn get(&self, block: BlockId) -> Option<&Page> {
+        let place = self.of_block.get(&block)?;
+        Some(&self.held[place.index()].1)
     }
 
     /// Holds the present content of a block, as that of the last access; the oldest gives way.
-    pub fn put(&mut self, block: u32, page: &Page) {
+    pub fn put(&mut self, block: BlockId, page: &Page) {
         if self.budget == 0 {
             return;
         }
-        if let Some(&number) = self.of_block.get(&block) {
-            self.held[number as usize].1.copy_from_slice(page);
-            self.order.touch(number);
+        if let Some(&place) = self.of_block.get(&block) {
+            self.held[place.index()].1.copy_from_slice(page);
+            self.order.touch(place);
             return;
         }
         if self.order.len() == self.budget {
             let oldest = self.order.oldest_first().next();
             if let Some(oldest) = oldest {
-                self.remove(self.held[oldest as usize].0);
+                self.remove(self.held[oldest.index()].0);
             }
         }
-        let number = put(&mut self.held, &mut self.free, (block, Box::new(*page)));
-        self.of_block.insert(block, number);
-        self.order.touch(number);
+        let place = put(&mut self.held, &mut self.free, (block, Box::new(*page)));
+        self.of_block.insert(block, place);
+        self.order.touch(place);
     }
 
     /// Forgets a block whose content changes, or that nobody remembers any more.
-    pub fn remove(&mut self, block: u32) {
-        if let Some(number) = self.of_block.remove(&block) {
-            self.order.remove(number);
-            self.free.push(number);
+    pub fn remove(&mut self, block: BlockId) {
+        if let Some(place) = self.of_block.remove(&block) {
+            self.order.remove(place);
+            self.free.push(place);
         }
     }
 
     /// The blocks whose contents are here.
-    pub fn blocks(&self) -> impl Iterator<Item = u32> + '_ {
+    pub fn blocks(&self) -> impl Iterator<Item = BlockId> + '_ {
         self.of_block.keys().copied()
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.held.capacity() * size_of::<(u32, Box<Page>)>()
+        self.held.capacity() * size_of::<(BlockId, Box<Page>)>()
             + self.held.len() * size_of::<Page>()
             + self.order.heap_bytes()
-            + self.of_block.capacity() * (size_of::<(u32, u32)>() + 1)
+            + self.of_block.capacity() * (size_of::<(BlockId, RamPlace)>() + 1)
     }
 
     pub fn check(&self) -> Result<(), String> {
@@ -84,7 +90,7 @@ impl DataBlocks {
         let found = self
             .order
             .newest_first()
-            .filter(|&number| self.of_block.get(&self.held[number as usize].0) == Some(&number));
+            .filter(|place| self.of_block.get(&self.held[place.index()].0) == Some(place));
         let holds = count <= self.budget
             && found.count() == count as usize
             && self.of_block.len() == count as usize;
@@ -107,18 +113,19 @@ mod tests {
     fn the_oldest_gives_way_and_nothing_is_held_without_a_budget() {
         let page = |byte| [byte; 4096];
         let mut ram = DataBlocks::new(2);
-        ram.put(7, &page(1));
-        ram.put(8, &page(2));
-        ram.put(7, &page(3));
-        ram.put(9, &page(4));
-        assert_eq!(ram.get(7), Some(&page(3)));
-        assert_eq!((ram.get(8), ram.get(9)), (None, Some(&page(4))));
-        ram.remove(7);
+        let [first, second, third] = [7, 8, 9].map(BlockId);
+        ram.put(first, &page(1));
+        ram.put(second, &page(2));
+        ram.put(first, &page(3));
+        ram.put(third, &page(4));
+        assert_eq!(ram.get(first), Some(&page(3)));
+        assert_eq!((ram.get(second), ram.get(third)), (None, Some(&page(4))));
+        ram.remove(first);
         ram.check().unwrap();
-        assert_eq!(ram.blocks().collect::<Vec<_>>(), [9]);
+        assert_eq!(ram.blocks().collect::<Vec<_>>(), [third]);
         let mut none = DataBlocks::new(0);
-        none.put(1, &page(1));
-        assert_eq!(none.get(1), None);
+        none.put(first, &page(1));
+        assert_eq!(none.get(first), None);
         none.check().unwrap();
     }
 }

@@ -3,13 +3,20 @@
 //! Invariants: every segment is free or belongs to one chain; a chain of n bytes has n / 64 segments, rounded up.
 
 use crate::icash::parameters::SEGMENT_BYTES;
+use crate::index::index;
 
-const END: u32 = u32::MAX;
+index!(
+    /// A segment of RAM for deltas.
+    RamSegment
+);
+
+/// Behind the last segment of a list.
+const END: RamSegment = RamSegment(u32::MAX);
 
 /// Bytes in a list of segments. Whoever holds it gives it back with [`Segments::free`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chain {
-    first: u32,
+    first: RamSegment,
     bytes: u16,
 }
 
@@ -32,8 +39,8 @@ pub fn segments_of(bytes: usize) -> u32 {
 pub struct Segments {
     bytes: Vec<[u8; SEGMENT_BYTES]>,
     /// The segment that follows in its chain, or in the list of free ones.
-    next: Vec<u32>,
-    first_free: u32,
+    next: Vec<RamSegment>,
+    first_free: RamSegment,
     used: u32,
     most_used: u32,
     budget: u32,
@@ -76,8 +83,8 @@ impl Segments {
         let mut first = END;
         for part in bytes.chunks(SEGMENT_BYTES).rev() {
             let segment = self.take();
-            self.bytes[segment as usize][..part.len()].copy_from_slice(part);
-            self.next[segment as usize] = first;
+            self.bytes[segment.index()][..part.len()].copy_from_slice(part);
+            self.next[segment.index()] = first;
             first = segment;
         }
         self.used += wanted;
@@ -93,8 +100,8 @@ impl Segments {
         out.clear();
         let mut segment = chain.first;
         while segment != END {
-            out.extend_from_slice(&self.bytes[segment as usize]);
-            segment = self.next[segment as usize];
+            out.extend_from_slice(&self.bytes[segment.index()]);
+            segment = self.next[segment.index()];
         }
         out.truncate(chain.bytes());
     }
@@ -104,39 +111,39 @@ impl Segments {
         self.used -= chain.segments();
         let mut segment = chain.first;
         while segment != END {
-            let next = self.next[segment as usize];
-            self.next[segment as usize] = self.first_free;
+            let next = self.next[segment.index()];
+            self.next[segment.index()] = self.first_free;
             self.first_free = segment;
             segment = next;
         }
     }
 
-    fn take(&mut self) -> u32 {
+    fn take(&mut self) -> RamSegment {
         if self.first_free == END {
             self.bytes.push([0; SEGMENT_BYTES]);
             self.next.push(END);
-            return self.next.len() as u32 - 1;
+            return RamSegment(self.next.len() as u32 - 1);
         }
         let segment = self.first_free;
-        self.first_free = self.next[segment as usize];
+        self.first_free = self.next[segment.index()];
         segment
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.bytes.capacity() * SEGMENT_BYTES + self.next.capacity() * size_of::<u32>()
+        self.bytes.capacity() * SEGMENT_BYTES + self.next.capacity() * size_of::<RamSegment>()
     }
 
     /// Recounts the segments, given all chains there are.
     pub fn check(&self, chains: impl Iterator<Item = Chain>) -> Result<(), String> {
         let mut taken = vec![false; self.next.len()];
-        let mut walk = |mut segment: u32, whose: &str| {
+        let mut walk = |mut segment: RamSegment, whose: &str| {
             let mut count = 0;
             while segment != END {
-                if std::mem::replace(&mut taken[segment as usize], true) {
+                if std::mem::replace(&mut taken[segment.index()], true) {
                     return Err(format!("segment {segment} is in two lists, one {whose}"));
                 }
                 count += 1;
-                segment = self.next[segment as usize];
+                segment = self.next[segment.index()];
             }
             Ok(count)
         };

@@ -16,6 +16,7 @@ use crate::icash::open::recover;
 use crate::icash::ordered::committed;
 use crate::icash::place::BlockPlace;
 use crate::icash::table::Table;
+use crate::index::{BlockId, JournalPlace};
 use crate::media::Media;
 
 /// The native places of an array and the batch that was on its way there.
@@ -25,8 +26,8 @@ pub struct SlowAlone {
     addresses: Addresses,
     was_closed: bool,
     table: Table,
-    /// Number and checksum of the image of each block in the journal.
-    images: BTreeMap<u32, (u32, u32)>,
+    /// Place and checksum of the image of each block in the journal.
+    images: BTreeMap<BlockId, (JournalPlace, u32)>,
 }
 
 impl SlowAlone {
@@ -44,15 +45,15 @@ impl SlowAlone {
             ));
         }
         let images = committed(&mut media, &recovered.areas, recovered.tag).images;
-        let numbered = (0..).zip(&images);
+        let placed = (0..).map(JournalPlace).zip(&images);
         Ok(SlowAlone {
             media,
             was_closed: recovered.was_closed(),
             areas: recovered.areas,
             addresses: recovered.addresses,
             table: recovered.table,
-            images: numbered
-                .map(|(number, image)| (image.block, (number, image.crc)))
+            images: placed
+                .map(|(place, image)| (image.block, (place, image.crc)))
                 .collect(),
         })
     }
@@ -85,14 +86,14 @@ impl SlowAlone {
         Ok(if is_there { Kept::Whole } else { Kept::Nothing })
     }
 
-    fn content(&mut self, block: u32) -> Result<Page, ContentError> {
+    fn content(&mut self, block: BlockId) -> Result<Page, ContentError> {
         let entry = self.table.get(block);
         if entry.place == BlockPlace::Lost {
             return Err(ContentError::Lost);
         }
         let image = self.images.get(&block).copied();
         let (offset, expected) = match (image, entry.has_home) {
-            (Some((number, crc)), _) => (self.areas.image(number), Some(crc)),
+            (Some((place, crc)), _) => (self.areas.image(place), Some(crc)),
             (None, true) => (
                 self.areas.home_of(block),
                 (entry.place == BlockPlace::Home).then_some(entry.crc),

@@ -3,6 +3,8 @@
 //! Invariant: at most [`STREAMS`] are known. A new one takes the place of the one that went on longest ago, so that many
 //! single accesses may hide a stream that pauses; it is found again when it goes on.
 
+use crate::index::BlockId;
+
 /// Streams that are known at once (chosen here, as many clients read files at the same time).
 const STREAMS: usize = 64;
 
@@ -10,7 +12,7 @@ const STREAMS: usize = 64;
 struct Stream {
     is_write: bool,
     /// The block that it goes on with.
-    next: u32,
+    next: BlockId,
     blocks: u32,
     /// When it went on last, counted in accesses.
     last: u64,
@@ -24,23 +26,23 @@ pub struct Streams {
 
 impl Streams {
     /// Notes an access to a block. How many blocks the stream has that it belongs to, this one too.
-    pub fn note(&mut self, block: u32, is_write: bool) -> u32 {
+    pub fn note(&mut self, block: BlockId, is_write: bool) -> u32 {
         self.accesses += 1;
         // A block that is accessed again, as by requests of less than a block, is no new one.
         let goes_on = |stream: &&mut Stream| {
             stream.is_write == is_write
-                && (stream.next == block || block.checked_add(1) == Some(stream.next))
+                && (stream.next == block || block.0.checked_add(1) == Some(stream.next.0))
         };
         let known = self.known.iter_mut().filter(goes_on);
         if let Some(stream) = known.max_by_key(|stream| stream.blocks) {
             stream.blocks += u32::from(stream.next == block);
-            stream.next = block.saturating_add(1);
+            stream.next = behind(block);
             stream.last = self.accesses;
             return stream.blocks;
         }
         let new = Stream {
             is_write,
-            next: block.saturating_add(1),
+            next: behind(block),
             blocks: 1,
             last: self.accesses,
         };
@@ -53,6 +55,11 @@ impl Streams {
     }
 }
 
+/// The block behind one.
+fn behind(block: BlockId) -> BlockId {
+    BlockId(block.0.saturating_add(1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,17 +68,21 @@ mod tests {
     fn streams_are_followed_side_by_side_reads_and_writes_apart() {
         let mut streams = Streams::default();
         for number in 0..100 {
-            assert_eq!(streams.note(number, false), number + 1);
-            assert_eq!(streams.note(5000 + number, false), number + 1);
-            assert_eq!(streams.note(number, true), number + 1);
+            assert_eq!(streams.note(BlockId(number), false), number + 1);
+            assert_eq!(streams.note(BlockId(5000 + number), false), number + 1);
+            assert_eq!(streams.note(BlockId(number), true), number + 1);
             // By no stream, and no more than fit beside the three.
             if number % 2 == 0 {
-                assert_eq!(streams.note(90_000 + 7 * number, false), 1);
+                assert_eq!(streams.note(BlockId(90_000 + 7 * number), false), 1);
             }
         }
-        assert_eq!(streams.note(102, false), 1);
-        assert_eq!(streams.note(5100, true), 1, "only reads came there");
-        assert_eq!(streams.note(100, false), 101);
+        assert_eq!(streams.note(BlockId(102), false), 1);
+        assert_eq!(
+            streams.note(BlockId(5100), true),
+            1,
+            "only reads came there"
+        );
+        assert_eq!(streams.note(BlockId(100), false), 101);
     }
 
     #[test]
@@ -79,26 +90,26 @@ mod tests {
         let mut streams = Streams::default();
         for block in 0..10 {
             for _ in 0..8 {
-                assert_eq!(streams.note(block, true), block + 1);
+                assert_eq!(streams.note(BlockId(block), true), block + 1);
             }
         }
         assert_eq!(streams.known.len(), 1);
-        assert_eq!(streams.note(u32::MAX, true), 1);
-        assert_eq!(streams.note(u32::MAX, true), 2);
+        assert_eq!(streams.note(BlockId(u32::MAX), true), 1);
+        assert_eq!(streams.note(BlockId(u32::MAX), true), 2);
     }
 
     #[test]
     fn the_one_that_paused_longest_is_forgotten() {
         let mut streams = Streams::default();
-        streams.note(0, false);
-        streams.note(1, false);
+        streams.note(BlockId(0), false);
+        streams.note(BlockId(1), false);
         for number in 0..STREAMS as u32 - 1 {
-            streams.note(10_000 + 9 * number, false);
+            streams.note(BlockId(10_000 + 9 * number), false);
         }
-        assert_eq!(streams.note(2, false), 3);
+        assert_eq!(streams.note(BlockId(2), false), 3);
         for number in 0..STREAMS as u32 {
-            streams.note(20_000 + 9 * number, false);
+            streams.note(BlockId(20_000 + 9 * number), false);
         }
-        assert_eq!(streams.note(3, false), 1);
+        assert_eq!(streams.note(BlockId(3), false), 1);
     }
 }

@@ -7,12 +7,13 @@ use std::collections::BTreeSet;
 
 use crate::icash::format::table::{ENTRIES, pages_of};
 use crate::icash::place::{BlockEntry, Frozen, RawEntry};
+use crate::index::{BlockId, FrozenPlace, TablePage};
 
 #[derive(Debug)]
 pub struct Table {
     entries: Vec<RawEntry>,
     frozen: Vec<RawEntry>,
-    dirty: BTreeSet<u32>,
+    dirty: BTreeSet<TablePage>,
     /// As in [`crate::icash::format::Root::copies`].
     copies: Vec<u8>,
 }
@@ -32,14 +33,23 @@ impl Table {
         self.entries.len() as u32
     }
 
-    pub fn get(&self, block: u32) -> BlockEntry {
-        let raw = self.entries[block as usize];
+    pub fn has(&self, block: BlockId) -> bool {
+        block.0 < self.len()
+    }
+
+    /// All blocks, in order.
+    pub fn blocks(&self) -> impl Iterator<Item = BlockId> + use<> {
+        BlockId::first(self.len())
+    }
+
+    pub fn get(&self, block: BlockId) -> BlockEntry {
+        let raw = self.entries[block.index()];
         raw.entry().expect("only entries are stored")
     }
 
-    pub fn set(&mut self, block: u32, entry: BlockEntry) {
-        self.entries[block as usize] = entry.into();
-        self.dirty.insert(block / ENTRIES as u32);
+    pub fn set(&mut self, block: BlockId, entry: BlockEntry) {
+        self.entries[block.index()] = entry.into();
+        self.dirty.insert(TablePage(block.0 / ENTRIES as u32));
     }
 
     /// How many frozen places there are.
@@ -48,15 +58,15 @@ impl Table {
     }
 
     /// What a frozen place is said to hold. If nobody uses that data block any more the place is free.
-    pub fn frozen(&self, place: u32) -> Option<Frozen> {
-        let raw = self.frozen[place as usize];
+    pub fn frozen(&self, place: FrozenPlace) -> Option<Frozen> {
+        let raw = self.frozen[place.index()];
         raw.frozen().expect("only entries are stored")
     }
 
-    pub fn set_frozen(&mut self, place: u32, frozen: Frozen) {
-        self.frozen[place as usize] = frozen.into();
-        let page = self.block_pages() + place / ENTRIES as u32;
-        self.dirty.insert(page);
+    pub fn set_frozen(&mut self, place: FrozenPlace, frozen: Frozen) {
+        self.frozen[place.index()] = frozen.into();
+        let page = self.block_pages() + place.0 / ENTRIES as u32;
+        self.dirty.insert(TablePage(page));
     }
 
     fn block_pages(&self) -> u32 {
@@ -64,16 +74,16 @@ impl Table {
     }
 
     /// Fills a page with what a checkpoint wrote; false if an entry is none.
-    pub fn load(&mut self, page: u32, entries: &[RawEntry]) -> bool {
+    pub fn load(&mut self, page: TablePage, entries: &[RawEntry]) -> bool {
         let (is_one, places): (fn(&RawEntry) -> bool, _) =
-            match page.checked_sub(self.block_pages()) {
+            match page.0.checked_sub(self.block_pages()) {
                 Some(page) => (
                     |raw| raw.frozen().is_some(),
                     &mut self.frozen[page as usize * ENTRIES..],
                 ),
                 None => (
                     |raw| raw.entry().is_some(),
-                    &mut self.entries[page as usize * ENTRIES..],
+                    &mut self.entries[page.index() * ENTRIES..],
                 ),
             };
         for (place, &entry) in places.iter_mut().zip(entries) {
@@ -85,17 +95,17 @@ impl Table {
         true
     }
 
-    pub fn page(&self, page: u32) -> &[RawEntry] {
-        let (entries, page) = match page.checked_sub(self.block_pages()) {
-            Some(page) => (&self.frozen, page),
-            None => (&self.entries, page),
+    pub fn page(&self, page: TablePage) -> &[RawEntry] {
+        let (entries, page) = match page.0.checked_sub(self.block_pages()) {
+            Some(page) => (&self.frozen, page as usize),
+            None => (&self.entries, page.index()),
         };
-        let first = page as usize * ENTRIES;
+        let first = page * ENTRIES;
         &entries[first..entries.len().min(first + ENTRIES)]
     }
 
     /// Pages that a checkpoint must write.
-    pub fn dirty(&self) -> &BTreeSet<u32> {
+    pub fn dirty(&self) -> &BTreeSet<TablePage> {
         &self.dirty
     }
 

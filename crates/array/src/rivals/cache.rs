@@ -9,15 +9,26 @@ use flashlore_medium::MediumError;
 
 use crate::element::{Device, Work};
 use crate::icash::parameters::BLOCK_BYTES;
+use crate::index::{BlockId, Slot};
 use crate::media::Media;
 use crate::rivals::contents::{Contents, digest_of};
 use crate::rivals::counters::Counters;
 use crate::rivals::options::CacheOptions;
 use crate::rivals::slots::{SlotState, Slots};
 
-/// Byte at which a slot begins on the fast medium, or a native place on the slow one.
-pub(super) fn offset_of(number: u32) -> u64 {
-    u64::from(number) * BLOCK_BYTES as u64
+/// Byte at which a block's native place begins on its medium.
+pub(super) fn home_of(block: BlockId) -> u64 {
+    bytes_of(block.0)
+}
+
+/// Byte at which a slot begins on the fast medium.
+pub(super) fn begin_of(slot: Slot) -> u64 {
+    bytes_of(slot.0)
+}
+
+/// Bytes of so many blocks.
+pub(super) fn bytes_of(blocks: u32) -> u64 {
+    u64::from(blocks) * BLOCK_BYTES as u64
 }
 
 #[derive(Debug)]
@@ -42,22 +53,27 @@ impl Cache {
     pub fn read(
         &mut self,
         media: &mut Media,
-        block: u32,
+        block: BlockId,
         page: &mut Page,
     ) -> Result<bool, MediumError> {
         let Some(slot) = self.slots.slot_of(block) else {
-            media.read(Device::Slow, offset_of(block), page)?;
+            media.read(Device::Slow, home_of(block), page)?;
             self.counters.read_misses += 1;
             return Ok(false);
         };
-        media.read(Device::Fast, offset_of(slot), page)?;
+        media.read(Device::Fast, begin_of(slot), page)?;
         self.counters.read_hits += 1;
         self.slots.touch(slot);
         Ok(true)
     }
 
     /// Caches what was read from home.
-    pub fn fill(&mut self, media: &mut Media, block: u32, page: &Page) -> Result<(), MediumError> {
+    pub fn fill(
+        &mut self,
+        media: &mut Media,
+        block: BlockId,
+        page: &Page,
+    ) -> Result<(), MediumError> {
         let digest = self.digest(media, page);
         if let Some(slot) = self.find(digest) {
             self.counters.shared_fills += 1;
@@ -71,7 +87,12 @@ impl Cache {
         Ok(())
     }
 
-    pub fn write(&mut self, media: &mut Media, block: u32, page: &Page) -> Result<(), MediumError> {
+    pub fn write(
+        &mut self,
+        media: &mut Media,
+        block: BlockId,
+        page: &Page,
+    ) -> Result<(), MediumError> {
         let digest = self.digest(media, page);
         let own = self.slots.slot_of(block);
         match self.find(digest) {
@@ -100,7 +121,7 @@ impl Cache {
         Ok(())
     }
 
-    pub fn trim(&mut self, block: u32) {
+    pub fn trim(&mut self, block: BlockId) {
         let freed = self.slots.remove(block);
         self.forget(freed);
     }
@@ -122,7 +143,7 @@ impl Cache {
     }
 
     /// A free slot. If there is none, the one used longest ago is given up, with all its blocks.
-    fn free_slot(&mut self, media: &mut Media) -> Result<u32, MediumError> {
+    fn free_slot(&mut self, media: &mut Media) -> Result<Slot, MediumError> {
         if let Some(slot) = self.oldest_if_full() {
             if !self.slots.dirty_in(slot).is_empty() {
                 self.write_home(media)?;
@@ -134,7 +155,7 @@ impl Cache {
         Ok(self.slots.next_free().expect("one was just made free"))
     }
 
-    fn oldest_if_full(&self) -> Option<u32> {
+    fn oldest_if_full(&self) -> Option<Slot> {
         match self.slots.next_free() {
             Some(_) => None,
             None => self.slots.oldest_first().next(),
@@ -145,19 +166,19 @@ impl Cache {
     fn store(
         &mut self,
         media: &mut Media,
-        slot: u32,
+        slot: Slot,
         digest: Option<Digest>,
         page: &Page,
     ) -> Result<(), MediumError> {
         self.forget(Some(slot));
-        media.write(Device::Fast, offset_of(slot), page)?;
+        media.write(Device::Fast, begin_of(slot), page)?;
         if let Some((contents, digest)) = self.contents.as_mut().zip(digest) {
             contents.learn(slot, digest);
         }
         Ok(())
     }
 
-    fn put(&mut self, block: u32, slot: u32, state: SlotState) {
+    fn put(&mut self, block: BlockId, slot: Slot, state: SlotState) {
         let freed = self.slots.put(block, slot, state);
         self.forget(freed);
         self.counters.most_blocks = self.counters.most_blocks.max(self.slots.blocks());
@@ -169,11 +190,11 @@ impl Cache {
         Some(digest_of(page))
     }
 
-    fn find(&self, digest: Option<Digest>) -> Option<u32> {
+    fn find(&self, digest: Option<Digest>) -> Option<Slot> {
         self.contents.as_ref()?.find(digest?)
     }
 
-    fn forget(&mut self, slot: Option<u32>) {
+    fn forget(&mut self, slot: Option<Slot>) {
         if let Some((contents, slot)) = self.contents.as_mut().zip(slot) {
             contents.forget(slot);
         }

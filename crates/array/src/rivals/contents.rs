@@ -8,6 +8,8 @@ use std::collections::HashMap;
 use flashlore_content::{Digest, VolumeKey};
 use flashlore_delta::Page;
 
+use crate::index::Slot;
+
 /// Digests need no secret in a simulation.
 const KEY: VolumeKey = VolumeKey([0; 32]);
 
@@ -18,7 +20,7 @@ pub(super) fn digest_of(page: &Page) -> Digest {
 #[derive(Debug)]
 pub(super) struct Contents {
     digests: Vec<Option<Digest>>,
-    slots: HashMap<Digest, u32>,
+    slots: HashMap<Digest, Slot>,
 }
 
 impl Contents {
@@ -30,27 +32,27 @@ impl Contents {
         }
     }
 
-    pub fn find(&self, digest: Digest) -> Option<u32> {
+    pub fn find(&self, digest: Digest) -> Option<Slot> {
         self.slots.get(&digest).copied()
     }
 
     /// Notes what was written to a slot of which nothing is known.
-    pub fn learn(&mut self, slot: u32, digest: Digest) {
-        self.digests[slot as usize] = Some(digest);
+    pub fn learn(&mut self, slot: Slot, digest: Digest) {
+        self.digests[slot.index()] = Some(digest);
         self.slots.insert(digest, slot);
     }
 
     /// Notes that a slot is free or about to be overwritten.
-    pub fn forget(&mut self, slot: u32) {
-        if let Some(digest) = self.digests[slot as usize].take() {
+    pub fn forget(&mut self, slot: Slot) {
+        if let Some(digest) = self.digests[slot.index()].take() {
             self.slots.remove(&digest);
         }
     }
 
     /// Recounts both directions, and whether only slots with blocks are known.
-    pub fn check(&self, has_blocks: impl Fn(u32) -> bool) -> Result<(), String> {
+    pub fn check(&self, has_blocks: impl Fn(Slot) -> bool) -> Result<(), String> {
         let mut known = 0;
-        for (slot, digest) in (0..).zip(&self.digests) {
+        for (slot, digest) in (0..).map(Slot).zip(&self.digests) {
             let Some(digest) = digest else {
                 continue;
             };

@@ -6,20 +6,21 @@ use flashlore_medium::MediumError;
 
 use crate::element::Device;
 use crate::icash::parameters::{BLOCK_BYTES, LONGEST_RUN};
+use crate::index::BlockId;
 use crate::media::Media;
-use crate::rivals::cache::{Cache, offset_of};
+use crate::rivals::cache::{Cache, begin_of, home_of};
 
 /// Dirty blocks, in the order of addresses, and what they hold.
 struct Batch {
     contents: Vec<Page>,
     /// Each block with the position of its content.
-    blocks: Vec<(u32, usize)>,
+    blocks: Vec<(BlockId, usize)>,
 }
 
 impl Batch {
     /// Parts of blocks next to each other.
-    fn runs(&self) -> impl Iterator<Item = &[(u32, usize)]> {
-        let neighbours = |a: &(u32, usize), b: &(u32, usize)| a.0 + 1 == b.0;
+    fn runs(&self) -> impl Iterator<Item = &[(BlockId, usize)]> {
+        let neighbours = |a: &(BlockId, usize), b: &(BlockId, usize)| a.0 + 1 == b.0;
         let runs = self.blocks.chunk_by(neighbours);
         runs.flat_map(|run| run.chunks(LONGEST_RUN))
     }
@@ -35,7 +36,7 @@ impl Cache {
             for &(_, content) in run {
                 bytes.extend_from_slice(&batch.contents[content]);
             }
-            media.write(Device::Slow, offset_of(run[0].0), &bytes)?;
+            media.write(Device::Slow, home_of(run[0].0), &bytes)?;
             for &(block, _) in run {
                 self.slots.make_clean(block);
             }
@@ -60,7 +61,7 @@ impl Cache {
                 continue;
             }
             let mut page = [0; BLOCK_BYTES];
-            media.read(Device::Fast, offset_of(slot), &mut page)?;
+            media.read(Device::Fast, begin_of(slot), &mut page)?;
             let content = batch.contents.len();
             batch.contents.push(page);
             batch

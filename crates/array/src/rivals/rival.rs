@@ -11,8 +11,9 @@ use crate::addresses::{Addresses, Machine, validate_machines};
 use crate::element::{Device, Element, Observer, Statistics};
 use crate::error::ArrayError;
 use crate::icash::parameters::BLOCK_BYTES;
+use crate::index::BlockId;
 use crate::media::Media;
-use crate::rivals::cache::{Cache, offset_of};
+use crate::rivals::cache::{Cache, bytes_of, home_of};
 use crate::rivals::counters::Counters;
 use crate::rivals::options::CacheOptions;
 
@@ -136,7 +137,7 @@ impl Rival {
             return Ok(());
         };
         cache.check()?;
-        for (block, holds) in (0..).zip(&self.holds) {
+        for (block, holds) in (0..).map(BlockId).zip(&self.holds) {
             if !holds && cache.slots.slot_of(block).is_some() {
                 return Err(format!("block {block} holds nothing and is cached"));
             }
@@ -145,25 +146,25 @@ impl Rival {
     }
 
     /// Reads a block that holds something. False if it should be cached now.
-    fn read_block(&mut self, block: u32, page: &mut Page) -> Result<bool, MediumError> {
+    fn read_block(&mut self, block: BlockId, page: &mut Page) -> Result<bool, MediumError> {
         match &mut self.way {
             Way::Alone(device) => {
-                self.media.read(*device, offset_of(block), page)?;
+                self.media.read(*device, home_of(block), page)?;
                 Ok(true)
             }
             Way::Cached(cache) => cache.read(&mut self.media, block, page),
         }
     }
 
-    fn write_block(&mut self, block: u32, page: &Page) -> Result<(), MediumError> {
+    fn write_block(&mut self, block: BlockId, page: &Page) -> Result<(), MediumError> {
         match &mut self.way {
-            Way::Alone(device) => self.media.write(*device, offset_of(block), page),
+            Way::Alone(device) => self.media.write(*device, home_of(block), page),
             Way::Cached(cache) => cache.write(&mut self.media, block, page),
         }
     }
 
     /// What follows a request, in the background. `fill` is a block that was not cached, and what was read.
-    fn end_of_request(&mut self, fill: Option<(u32, &Page)>) {
+    fn end_of_request(&mut self, fill: Option<(BlockId, &Page)>) {
         self.media.begin_background();
         let Way::Cached(cache) = &mut self.way else {
             return;
@@ -181,7 +182,7 @@ impl Rival {
 
 /// Refuses a medium that has not so many blocks.
 fn must_have(media: &Media, device: Device, blocks: u32) -> Result<(), ArrayError> {
-    let (found, needed) = (media.len(device), offset_of(blocks));
+    let (found, needed) = (media.len(device), bytes_of(blocks));
     if found >= needed {
         return Ok(());
     }
@@ -195,7 +196,7 @@ impl Element for Rival {
     fn read(&mut self, lba: u64, page: &mut Page) -> Result<(), ArrayError> {
         let block = self.addresses.block(lba)?;
         let mut is_done = true;
-        if self.holds[block as usize] {
+        if self.holds[block.index()] {
             let read = self.read_block(block, page);
             is_done = read.map_err(|error| self.addresses.unreadable(block, error.into()))?;
         } else {
@@ -209,7 +210,7 @@ impl Element for Rival {
     fn write(&mut self, lba: u64, page: &Page) -> Result<(), ArrayError> {
         let block = self.addresses.block(lba)?;
         self.write_block(block, page)?;
-        self.holds[block as usize] = true;
+        self.holds[block.index()] = true;
         self.statistics.writes += 1;
         self.end_of_request(None);
         Ok(())
@@ -220,7 +221,7 @@ impl Element for Rival {
         if let Way::Cached(cache) = &mut self.way {
             cache.trim(block);
         }
-        self.holds[block as usize] = false;
+        self.holds[block.index()] = false;
         self.statistics.trims += 1;
         self.end_of_request(None);
         Ok(())
@@ -240,10 +241,10 @@ impl Element for Rival {
         };
         for (lba, page) in pages {
             let block = self.addresses.block(lba)?;
-            if std::mem::replace(&mut self.holds[block as usize], true) {
+            if std::mem::replace(&mut self.holds[block.index()], true) {
                 return Err(ArrayError::Occupied { block });
             }
-            self.media.write(home, offset_of(block), &page)?;
+            self.media.write(home, home_of(block), &page)?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::index::{BlockId, Slot};
 use crate::lru::Lru;
 
 /// Whether the native place of a block holds its content too.
@@ -16,13 +17,14 @@ pub(super) enum SlotState {
     Dirty,
 }
 
+/// The blocks that lie in a slot.
 #[derive(Debug, Default)]
-struct Slot {
-    clean: BTreeSet<u32>,
-    dirty: BTreeSet<u32>,
+struct Lying {
+    clean: BTreeSet<BlockId>,
+    dirty: BTreeSet<BlockId>,
 }
 
-impl Slot {
+impl Lying {
     fn len(&self) -> usize {
         self.clean.len() + self.dirty.len()
     }
@@ -30,24 +32,24 @@ impl Slot {
 
 #[derive(Debug)]
 pub(super) struct Slots {
-    slots: Vec<Slot>,
-    slot_of: HashMap<u32, u32>,
-    free: Vec<u32>,
-    order: Lru,
+    slots: Vec<Lying>,
+    slot_of: HashMap<BlockId, Slot>,
+    free: Vec<Slot>,
+    order: Lru<Slot>,
 }
 
 impl Slots {
     /// So many free slots. The one with the lowest number is used first.
     pub fn new(count: u32) -> Self {
         Slots {
-            slots: (0..count).map(|_| Slot::default()).collect(),
+            slots: (0..count).map(|_| Lying::default()).collect(),
             slot_of: HashMap::new(),
-            free: (0..count).rev().collect(),
+            free: Slot::first(count).rev().collect(),
             order: Lru::new(),
         }
     }
 
-    pub fn slot_of(&self, block: u32) -> Option<u32> {
+    pub fn slot_of(&self, block: BlockId) -> Option<Slot> {
         self.slot_of.get(&block).copied()
     }
 
@@ -55,37 +57,37 @@ impl Slots {
         self.slot_of.len() as u64
     }
 
-    pub fn blocks_in(&self, slot: u32) -> usize {
-        self.slots[slot as usize].len()
+    pub fn blocks_in(&self, slot: Slot) -> usize {
+        self.slots[slot.index()].len()
     }
 
     /// Dirty blocks in a slot, in order.
-    pub fn dirty_in(&self, slot: u32) -> &BTreeSet<u32> {
-        &self.slots[slot as usize].dirty
+    pub fn dirty_in(&self, slot: Slot) -> &BTreeSet<BlockId> {
+        &self.slots[slot.index()].dirty
     }
 
     /// The slot that is used next, if one is free.
-    pub fn next_free(&self) -> Option<u32> {
+    pub fn next_free(&self) -> Option<Slot> {
         self.free.last().copied()
     }
 
     /// From the slot used longest ago to the one used last.
-    pub fn oldest_first(&self) -> impl Iterator<Item = u32> {
+    pub fn oldest_first(&self) -> impl Iterator<Item = Slot> {
         self.order.oldest_first()
     }
 
-    pub fn touch(&mut self, slot: u32) {
+    pub fn touch(&mut self, slot: Slot) {
         self.order.touch(slot);
     }
 
     /// Puts a block into a slot, which is the next free one or has blocks. Gives the slot that is free because of
     /// it.
-    pub fn put(&mut self, block: u32, slot: u32, state: SlotState) -> Option<u32> {
+    pub fn put(&mut self, block: BlockId, slot: Slot, state: SlotState) -> Option<Slot> {
         if self.next_free() == Some(slot) {
             self.free.pop();
         }
         let former = self.take(block);
-        let own = &mut self.slots[slot as usize];
+        let own = &mut self.slots[slot.index()];
         match state {
             SlotState::Clean => own.clean.insert(block),
             SlotState::Dirty => own.dirty.insert(block),
@@ -96,13 +98,13 @@ impl Slots {
     }
 
     /// Takes a block out. Gives the slot that is free because of it.
-    pub fn remove(&mut self, block: u32) -> Option<u32> {
+    pub fn remove(&mut self, block: BlockId) -> Option<Slot> {
         self.take(block).filter(|&slot| self.release(slot))
     }
 
     /// Takes all blocks out of a slot and frees it. Gives their number.
-    pub fn clear(&mut self, slot: u32) -> u64 {
-        let Slot { clean, dirty } = std::mem::take(&mut self.slots[slot as usize]);
+    pub fn clear(&mut self, slot: Slot) -> u64 {
+        let Lying { clean, dirty } = std::mem::take(&mut self.slots[slot.index()]);
         for block in clean.iter().chain(&dirty) {
             self.slot_of.remove(block);
         }
@@ -111,10 +113,10 @@ impl Slots {
     }
 
     /// Notes that a dirty block was written home.
-    pub fn make_clean(&mut self, block: u32) {
+    pub fn make_clean(&mut self, block: BlockId) {
         let slot = self
             .slot_of(block)
-            .map(|slot| &mut self.slots[slot as usize]);
+            .map(|slot| &mut self.slots[slot.index()]);
         if let Some(slot) = slot
             && slot.dirty.remove(&block)
         {
@@ -122,9 +124,9 @@ impl Slots {
         }
     }
 
-    fn take(&mut self, block: u32) -> Option<u32> {
+    fn take(&mut self, block: BlockId) -> Option<Slot> {
         let slot = self.slot_of.remove(&block)?;
-        let found = &mut self.slots[slot as usize];
+        let found = &mut self.slots[slot.index()];
         if !found.clean.remove(&block) {
             found.dirty.remove(&block);
         }
@@ -132,7 +134,7 @@ impl Slots {
     }
 
     /// Frees a slot that lost its last block. True if it did.
-    fn release(&mut self, slot: u32) -> bool {
+    fn release(&mut self, slot: Slot) -> bool {
         let is_free = self.blocks_in(slot) == 0;
         if is_free {
             self.order.remove(slot);
@@ -144,9 +146,9 @@ impl Slots {
     pub fn check(&self) -> Result<(), String> {
         self.order.check()?;
         let mut blocks = 0;
-        let free: BTreeSet<u32> = self.free.iter().copied().collect();
-        let used: BTreeSet<u32> = self.order.newest_first().collect();
-        for (number, slot) in (0..).zip(&self.slots) {
+        let free: BTreeSet<Slot> = self.free.iter().copied().collect();
+        let used: BTreeSet<Slot> = self.order.newest_first().collect();
+        for (number, slot) in (0..).map(Slot).zip(&self.slots) {
             blocks += slot.len();
             let strays = slot.clean.iter().chain(&slot.dirty);
             if let Some(stray) = strays.copied().find(|&b| self.slot_of(b) != Some(number)) {

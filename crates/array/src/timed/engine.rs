@@ -16,7 +16,17 @@ use super::steps::{Costs, TimedStep};
 use super::{Device, TimedError};
 use crate::element::Device as Medium;
 use crate::hdd::{Completion, Time};
+use crate::index::index;
 use crate::put;
+
+index!(
+    /// A chain, while it goes on.
+    ChainId
+);
+index!(
+    /// A request, while it waits for its answer.
+    RequestId
+);
 
 /// How much goes on at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +53,7 @@ struct Chain {
     next: usize,
     /// Its place in the order in which chains began.
     place: u64,
-    request: u32,
+    request: RequestId,
     is_answered: bool,
 }
 
@@ -65,13 +75,13 @@ pub struct Engine<F, S> {
     limits: Limits,
     now: Time,
     chains: Vec<Chain>,
-    free: Vec<u32>,
+    free: Vec<ChainId>,
     requests: Vec<Waiting>,
-    free_requests: Vec<u32>,
+    free_requests: Vec<RequestId>,
     outstanding: usize,
     background: usize,
     /// Ends of the processor's work, with the order in which it was taken on.
-    works: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    works: BinaryHeap<Reverse<(Time, u64, ChainId)>>,
     taken_on: u64,
     processor_free: Time,
     processor_busy: Time,
@@ -81,7 +91,7 @@ pub struct Engine<F, S> {
     /// Places of the chains that have not ended.
     live: BTreeSet<u64>,
     /// Chains at a barrier, by their places.
-    barred: BTreeMap<u64, u32>,
+    barred: BTreeMap<u64, ChainId>,
 }
 
 impl<F: Device, S: Device> Engine<F, S> {
@@ -170,19 +180,19 @@ impl<F: Device, S: Device> Engine<F, S> {
         self.outstanding += 1;
         // The one that is left is this call, so that no chain answers for those that have not begun.
         for steps in chains {
-            self.requests[request as usize].left += 1;
+            self.requests[request.index()].left += 1;
             self.begin_chain(request, steps)?;
         }
         self.come_to_answer(request);
         Ok(())
     }
 
-    fn begin_chain(&mut self, request: u32, steps: &[TimedStep]) -> Result<(), TimedError> {
+    fn begin_chain(&mut self, request: RequestId, steps: &[TimedStep]) -> Result<(), TimedError> {
         let number = self.free.pop().unwrap_or_else(|| {
             self.chains.push(Chain::default());
-            self.chains.len() as u32 - 1
+            ChainId(self.chains.len() as u32 - 1)
         });
-        let chain = &mut self.chains[number as usize];
+        let chain = &mut self.chains[number.index()];
         chain.steps.clear();
         chain.steps.extend_from_slice(steps);
         (chain.next, chain.request, chain.is_answered) = (0, request, false);
@@ -222,7 +232,7 @@ impl<F: Device, S: Device> Engine<F, S> {
         self.slow.advance(self.now, &mut completions)?;
         let ended = completions.len();
         for completion in completions.drain(..) {
-            self.play(completion.id as u32)?;
+            self.play(ChainId(completion.id as u32))?;
         }
         self.completions = completions;
         match self.works.peek() {
@@ -235,9 +245,9 @@ impl<F: Device, S: Device> Engine<F, S> {
     }
 
     /// A chain takes its next steps, up to one that takes time.
-    fn play(&mut self, number: u32) -> Result<(), TimedError> {
+    fn play(&mut self, number: ChainId) -> Result<(), TimedError> {
         loop {
-            let chain = &mut self.chains[number as usize];
+            let chain = &mut self.chains[number.index()];
             let step = chain.steps.get(chain.next).copied();
             chain.next += 1;
             match step {
@@ -270,7 +280,7 @@ impl<F: Device, S: Device> Engine<F, S> {
         }
     }
 
-    fn take_on(&mut self, number: u32, cost: Time) {
+    fn take_on(&mut self, number: ChainId, cost: Time) {
         self.processor_free = self.processor_free.max(self.now) + cost;
         self.processor_busy += cost;
         self.taken_on += 1;
@@ -279,8 +289,8 @@ impl<F: Device, S: Device> Engine<F, S> {
     }
 
     /// The host has what it wants of this chain; what is left of it goes on behind the answer.
-    fn answer(&mut self, number: u32) {
-        let chain = &mut self.chains[number as usize];
+    fn answer(&mut self, number: ChainId) {
+        let chain = &mut self.chains[number.index()];
         if std::mem::replace(&mut chain.is_answered, true) {
             return;
         }
@@ -290,8 +300,8 @@ impl<F: Device, S: Device> Engine<F, S> {
     }
 
     /// One chain less to wait for.
-    fn come_to_answer(&mut self, request: u32) {
-        let waiting = &mut self.requests[request as usize];
+    fn come_to_answer(&mut self, request: RequestId) {
+        let waiting = &mut self.requests[request.index()];
         waiting.left -= 1;
         if waiting.left > 0 {
             return;
@@ -306,10 +316,10 @@ impl<F: Device, S: Device> Engine<F, S> {
     }
 
     /// A chain has ended; one that waited for it and all before goes on.
-    fn end(&mut self, number: u32) -> Result<(), TimedError> {
+    fn end(&mut self, number: ChainId) -> Result<(), TimedError> {
         self.answer(number);
         self.background -= 1;
-        self.live.remove(&self.chains[number as usize].place);
+        self.live.remove(&self.chains[number.index()].place);
         self.free.push(number);
         let first = self.live.first();
         match first.and_then(|place| self.barred.remove(place)) {

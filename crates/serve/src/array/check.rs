@@ -54,7 +54,7 @@ pub fn check(home: &Home, mode: Mode, contents: bool) -> Result<ArrayReport, Ser
         true => machines.verify(&mut |machine, block, error| {
             report.findings.push(ArrayFinding {
                 machine,
-                block,
+                block: block.0,
                 why: error.to_string(),
             });
         }),

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use flashlore_array::icash::{ICash, find};
+use flashlore_array::index::Address;
 use flashlore_delta::PAGE_BYTES;
 use flashlore_medium::{Access, FileMedium, Medium, Mode, end_of};
 
@@ -29,7 +30,7 @@ pub struct Left {
     /// The fast medium, which nobody needs any more.
     pub fast: PathBuf,
     /// Blocks of the image that hold what lay at home, older or damaged: they could not be read.
-    pub damaged: Vec<u32>,
+    pub damaged: Vec<Address>,
     /// Whether the array was used: otherwise it was never made as a whole.
     pub was_used: bool,
 }
@@ -136,7 +137,7 @@ impl Leaving<'_> {
         accept_loss: bool,
         mode: Mode,
         seen: &mut dyn FnMut(u64, u64),
-    ) -> Result<Vec<u32>, ServeError> {
+    ) -> Result<Vec<Address>, ServeError> {
         let description = self.description;
         let slow = pieced(self.file.clone(), &description.pieces(), &description.slow)?;
         let fast = fast(description, &slow, mode, Access::Change)?;
@@ -152,7 +153,7 @@ impl Leaving<'_> {
         element: &mut ICash,
         accept_loss: bool,
         seen: &mut dyn FnMut(u64, u64),
-    ) -> Result<Vec<u32>, ServeError> {
+    ) -> Result<Vec<Address>, ServeError> {
         let machines = element.shape().machines.clone();
         let shown = u64::from(machines[0].blocks) * PAGE;
         if shown != self.bytes {

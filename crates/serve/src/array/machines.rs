@@ -16,6 +16,7 @@ use std::sync::Arc;
 use flashlore_array::ArrayError;
 use flashlore_array::icash::ahead::Reach;
 use flashlore_array::icash::{self, ICash, Kept, SlowAlone};
+use flashlore_array::index::Address;
 use flashlore_delta::{PAGE_BYTES, Page};
 use flashlore_volume::Lpn;
 use flashlore_volume::disk::device::{COMPRESSED, DELTA, HOLE, UNIQUE};
@@ -110,9 +111,9 @@ impl Machines {
         check_range(size, offset, buffer.len() as u64)?;
         read_by_pages(offset, buffer, |pages, bytes| {
             let (bytes, _) = bytes.as_chunks_mut::<PAGE_BYTES>();
-            Lpn::each(pages)
-                .zip(bytes)
-                .try_for_each(|(lpn, page)| self.look(|store| store.look(position, lpn.0, page)))
+            Lpn::each(pages).zip(bytes).try_for_each(|(lpn, page)| {
+                self.look(|store| store.look(position, Address(lpn.0), page))
+            })
         })
     }
 
@@ -201,10 +202,10 @@ impl Machines {
     /// The array is closed, or its invariants do not hold: then a sentence says which.
     pub fn verify(
         &self,
-        found: &mut dyn FnMut(u8, u32, ArrayError),
+        found: &mut dyn FnMut(u8, Address, ArrayError),
     ) -> Result<Result<(), String>, DiskError> {
         for (position, &(number, blocks)) in self.all.iter().enumerate() {
-            for block in 0..blocks {
+            for block in Address::first(blocks) {
                 let verified = self.look(|store| Ok(store.verify(position, block)))?;
                 if let Err(error) = verified {
                     found(number, block, error);
@@ -231,10 +232,10 @@ impl MachineDisk {
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), DiskError> {
         self.machines.with(|store| {
-            let mut page = [0; PAGE_BYTES];
-            store.read(request, self.position, part.lpn.0, &mut page)?;
+            let (address, mut page) = (Address(part.lpn.0), [0; PAGE_BYTES]);
+            store.read(request, self.position, address, &mut page)?;
             fill(&mut page[part.within.clone()]);
-            store.change(request, self.position, part.lpn.0, Some(&page))
+            store.change(request, self.position, address, Some(&page))
         })
     }
 
@@ -245,7 +246,7 @@ impl MachineDisk {
         page: Option<&Page>,
     ) -> Result<(), DiskError> {
         self.machines
-            .with(|store| store.change(request, self.position, lpn.0, page))
+            .with(|store| store.change(request, self.position, Address(lpn.0), page))
     }
 
     /// Whoever changed something is told that it was done: in write-through only when it is durable.
@@ -267,7 +268,7 @@ impl MachineDisk {
         };
         let position = self.position;
         self.machines.look(|store| {
-            let kept = |lpn: Lpn| Ok(of(store.kept(position, lpn.0)?));
+            let kept = |lpn: Lpn| Ok(of(store.kept(position, Address(lpn.0))?));
             Lpn::each(pages).map(kept).collect()
         })
     }
@@ -285,7 +286,7 @@ impl BlockDevice for MachineDisk {
             let (bytes, _) = bytes.as_chunks_mut::<PAGE_BYTES>();
             Lpn::each(pages).zip(bytes).try_for_each(|(lpn, page)| {
                 self.machines
-                    .look(|store| store.read(&request, self.position, lpn.0, page))
+                    .look(|store| store.read(&request, self.position, Address(lpn.0), page))
             })
         })
     }

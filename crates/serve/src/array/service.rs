@@ -10,6 +10,7 @@ use flashlore_array::ArrayError;
 use flashlore_array::element::Traffic;
 use flashlore_array::icash::parameters::SEGMENT_BYTES;
 use flashlore_array::icash::{self, ICash, Image, Options, SlowAlone, TooBig};
+use flashlore_array::index::{Address, BlockId};
 use flashlore_delta::{PAGE_BYTES, Page};
 use flashlore_medium::{Access, Cause, MediumError, Mode, Operation};
 use flashlore_volume::disk::DiskError;
@@ -204,13 +205,14 @@ impl ArrayService {
     }
 
     /// Reads blocks on from one, counted through all machines, and compares them with their checksums.
-    fn scrub(&self, from: u32) -> Result<Answer, ServeError> {
+    fn scrub(&self, from: BlockId) -> Result<Answer, ServeError> {
         let (mut left, mut read, mut findings) = (SCRUB_STEP, 0, Vec::new());
-        let (mut first, mut next) = (0, None);
+        let (mut first, mut next) = (BlockId(0), None);
         for (position, &(_, blocks)) in self.machines.all().iter().enumerate() {
-            for block in from.saturating_sub(first).min(blocks)..blocks {
+            let begin = Address(from.0.saturating_sub(first.0).min(blocks));
+            for block in Address::each(begin..Address(blocks)) {
                 if left == 0 {
-                    next = next.or(Some(first + block));
+                    next = next.or(Some(first + block.0));
                     break;
                 }
                 left -= 1;
@@ -220,16 +222,16 @@ impl ArrayService {
                 })?;
                 if let Err(error) = verified {
                     findings.push(Unreadable {
-                        unit: first + block,
+                        unit: (first + block.0).0,
                         why: error.to_string(),
-                        addresses: vec![block],
+                        addresses: vec![block.0],
                     });
                 }
             }
             first += blocks;
         }
         Ok(Answer::Scrubbed {
-            next,
+            next: next.map(|next| next.0),
             read,
             findings,
         })
@@ -260,7 +262,7 @@ impl ArrayService {
             .transpose()?;
         let mut all = Image::default();
         for first in (0..blocks).step_by(CLONE_STEP as usize) {
-            let pages = first..blocks.min(first + CLONE_STEP);
+            let pages = Address(first)..Address(blocks.min(first + CLONE_STEP));
             let part = self.machines.with(|store| match &image {
                 Some(image) => {
                     let mut read = |address, page: &mut Page| image.read(address, page);
@@ -443,7 +445,7 @@ impl Served for ArrayService {
                 ..
             } => self.read(at.as_deref(), *machine, *offset, *length),
             Request::Tune { pairs } => self.tune(pairs),
-            Request::Scrub { from } => self.scrub(*from),
+            Request::Scrub { from } => self.scrub(BlockId(*from)),
             Request::Clone {
                 native,
                 machine,

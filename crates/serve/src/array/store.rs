@@ -9,6 +9,7 @@ use std::ops::Range;
 use flashlore_array::element::Statistics;
 use flashlore_array::icash::ahead::Reach;
 use flashlore_array::icash::{Counters, ICash, Image, Kept, Machine, Options, SlowAlone, lba};
+use flashlore_array::index::Address;
 use flashlore_array::{ArrayError, Element};
 use flashlore_delta::Page;
 use flashlore_volume::disk::{DiskError, ErrorKind};
@@ -46,7 +47,7 @@ impl ClientRequest {
     }
 }
 
-/// A set of blocks, and how many there are.
+/// A set of blocks of a machine, and how many there are.
 #[derive(Default)]
 struct Blocks {
     bits: Vec<u64>,
@@ -54,20 +55,20 @@ struct Blocks {
 }
 
 impl Blocks {
-    fn contains(&self, block: u32) -> bool {
-        let word = self.bits.get(block as usize / 64);
-        word.is_some_and(|word| word >> (block % 64) & 1 == 1)
+    fn contains(&self, block: Address) -> bool {
+        let word = self.bits.get(block.index() / 64);
+        word.is_some_and(|word| word >> (block.0 % 64) & 1 == 1)
     }
 
-    fn set(&mut self, block: u32, is_in: bool) {
+    fn set(&mut self, block: Address, is_in: bool) {
         if self.contains(block) == is_in {
             return;
         }
-        let word = block as usize / 64;
+        let word = block.index() / 64;
         if self.bits.len() <= word {
             self.bits.resize(word + 1, 0);
         }
-        self.bits[word] ^= 1 << (block % 64);
+        self.bits[word] ^= 1 << (block.0 % 64);
         match is_in {
             true => self.count += 1,
             false => self.count -= 1,
@@ -109,14 +110,15 @@ impl Store {
             machines,
         };
         for machine in 0..store.machines.len() {
-            store.look_again(machine, 0..store.machines[machine].blocks)?;
+            let end = Address(store.machines[machine].blocks);
+            store.look_again(machine, Address(0)..end)?;
         }
         Ok(store)
     }
 
     /// Asks the element which blocks hold something.
-    fn look_again(&mut self, machine: usize, blocks: Range<u32>) -> Result<(), DiskError> {
-        for block in blocks {
+    fn look_again(&mut self, machine: usize, blocks: Range<Address>) -> Result<(), DiskError> {
+        for block in Address::each(blocks) {
             let is_there = self.form(machine, block)? != Kept::Nothing;
             self.present[machine].set(block, is_there);
         }
@@ -148,12 +150,12 @@ impl Store {
         }
     }
 
-    fn lba(&self, machine: usize, page: u32) -> u64 {
+    fn lba(&self, machine: usize, page: Address) -> u64 {
         lba(self.machines[machine].number, page.into())
     }
 
     /// In which form a page is kept, if it holds something.
-    pub fn kept(&self, machine: usize, page: u32) -> Result<Kept, DiskError> {
+    pub fn kept(&self, machine: usize, page: Address) -> Result<Kept, DiskError> {
         match self.present[machine].contains(page) {
             true => self.form(machine, page),
             false => Ok(Kept::Nothing),
@@ -161,7 +163,7 @@ impl Store {
     }
 
     /// In which form the element keeps a page.
-    fn form(&self, machine: usize, page: u32) -> Result<Kept, DiskError> {
+    fn form(&self, machine: usize, page: Address) -> Result<Kept, DiskError> {
         let lba = self.lba(machine, page);
         match &self.open {
             Open::Whole(element) => element.kept(lba),
@@ -175,7 +177,7 @@ impl Store {
         &mut self,
         request: &ClientRequest,
         machine: usize,
-        page: u32,
+        page: Address,
         bytes: &mut Page,
     ) -> Result<(), DiskError> {
         let lba = self.lba(machine, page);
@@ -190,7 +192,12 @@ impl Store {
     }
 
     /// Reads a page only to look at it: nothing changes.
-    pub fn look(&mut self, machine: usize, page: u32, bytes: &mut Page) -> Result<(), DiskError> {
+    pub fn look(
+        &mut self,
+        machine: usize,
+        page: Address,
+        bytes: &mut Page,
+    ) -> Result<(), DiskError> {
         let lba = self.lba(machine, page);
         match &mut self.open {
             Open::Whole(element) => element.look(lba, bytes),
@@ -204,7 +211,7 @@ impl Store {
         &mut self,
         request: &ClientRequest,
         machine: usize,
-        page: u32,
+        page: Address,
         bytes: Option<&Page>,
     ) -> Result<(), DiskError> {
         let lba = self.lba(machine, page);
@@ -290,7 +297,7 @@ impl Store {
         &mut self,
         native: usize,
         machine: usize,
-        pages: Range<u32>,
+        pages: Range<Address>,
         image: Option<ReadImage<'_>>,
     ) -> Result<Image, DiskError> {
         let numbers = [native, machine].map(|position| self.machines[position].number);
@@ -308,7 +315,7 @@ impl Store {
     ///
     /// # Errors
     /// It cannot be read, or does not hold.
-    pub fn verify(&mut self, machine: usize, page: u32) -> Result<(), ArrayError> {
+    pub fn verify(&mut self, machine: usize, page: Address) -> Result<(), ArrayError> {
         let lba = self.lba(machine, page);
         match &mut self.open {
             Open::Whole(element) => element.verify_block(lba),

@@ -19,8 +19,8 @@ pub mod tables;
 mod tests;
 
 pub use address::{PageInTable, RowId, TablePage, TableSlot};
-pub use flashlore_flash::PackSlot;
 pub use areas::{Areas, AreasError};
+pub use flashlore_flash::PackSlot;
 pub use journal::{Batch, Change, JournalEntry};
 pub use notes::{ClockNote, Note, NoteKind, PurgeNote};
 pub use record::{PlacedRecord, Record, Slot, UnitKind};

@@ -4,6 +4,7 @@ use crate::icash::format::journal::heads_of;
 use crate::icash::format::superblock::Shape;
 use crate::icash::format::{root, table};
 use crate::icash::parameters::BLOCK_BYTES;
+use crate::index::{BlockId, FrozenPlace, JournalPlace, LogBlock, Slot, TablePage};
 
 /// Copies of the superblock at the begin of each medium.
 pub const SUPERBLOCKS: u64 = 2;
@@ -62,32 +63,32 @@ impl Areas {
     }
 
     /// Byte at which a slot begins on the fast medium.
-    pub fn slot(slot: u32) -> u64 {
+    pub fn slot(slot: Slot) -> u64 {
         (SUPERBLOCKS + u64::from(slot)) * BLOCK_BYTES as u64
     }
 
     /// Byte at which a frozen place begins on the slow medium.
-    pub fn frozen_place(&self, place: u32) -> u64 {
+    pub fn frozen_place(&self, place: FrozenPlace) -> u64 {
         (self.frozen + u64::from(place)) * BLOCK_BYTES as u64
     }
 
     /// Byte at which a block's native place begins on the slow medium.
-    pub fn home_of(&self, block: u32) -> u64 {
+    pub fn home_of(&self, block: BlockId) -> u64 {
         (self.home + u64::from(block)) * BLOCK_BYTES as u64
     }
 
     /// Byte at which a block of the log begins.
-    pub fn log_block(&self, block: u32) -> u64 {
+    pub fn log_block(&self, block: LogBlock) -> u64 {
         (self.log + u64::from(block)) * BLOCK_BYTES as u64
     }
 
     /// Byte at which an image of the journal begins.
-    pub fn image(&self, number: u32) -> u64 {
-        (self.journal + self.journal_heads + u64::from(number)) * BLOCK_BYTES as u64
+    pub fn image(&self, place: JournalPlace) -> u64 {
+        (self.journal + self.journal_heads + u64::from(place)) * BLOCK_BYTES as u64
     }
 
     /// Byte at which a copy of a page of the table begins.
-    pub fn table_page(&self, page: u32, copy: u8) -> u64 {
+    pub fn table_page(&self, page: TablePage, copy: u8) -> u64 {
         (self.table + 2 * u64::from(page) + u64::from(copy)) * BLOCK_BYTES as u64
     }
 

@@ -6,6 +6,8 @@
 
 use crate::icash::format::bytes::{get_u16, get_u32, get_u64, is_sealed, put, seal};
 use crate::icash::parameters::BLOCK_BYTES;
+use crate::icash::place::DataBlock;
+use crate::index::{LogBlock, LogSegment};
 
 const MAGIC: &[u8; 4] = b"FLAL";
 const LAST: u8 = 1;
@@ -43,7 +45,7 @@ pub struct BlockHead {
     /// Its number among the blocks of its group, from 0, whole blocks not counted.
     pub index: u32,
     /// The segment that follows the one it lies in.
-    pub next_segment: u32,
+    pub next_segment: LogSegment,
     /// Whether it is the last one of its group.
     pub is_last: bool,
 }
@@ -84,8 +86,8 @@ pub struct Record<'a> {
     pub kind: RecordKind,
     /// The block's address; that of a frozen place is its number.
     pub lba: u64,
-    /// The name of the data block, 0 where there is none.
-    pub data: u32,
+    /// The data block, that of name 0 where there is none.
+    pub data: DataBlock,
     /// CRC-32 of the content.
     pub crc: u32,
     /// The encoded content, where it lies in the block itself.
@@ -136,7 +138,7 @@ impl BlockBuilder {
             at + 2,
             &(record.payload.len() as u16).to_le_bytes(),
         );
-        put(&mut self.bytes, at + 4, &record.data.to_le_bytes());
+        put(&mut self.bytes, at + 4, &record.data.name().to_le_bytes());
         put(&mut self.bytes, at + 8, &record.lba.to_le_bytes());
         put(&mut self.bytes, at + 16, &record.crc.to_le_bytes());
         put(&mut self.bytes, at + RECORD_BYTES, record.payload);
@@ -146,14 +148,14 @@ impl BlockBuilder {
         Some((at + RECORD_BYTES) as u16)
     }
 
-    /// The finished block, which will be block number `number` of the log of array `tag`.
-    pub fn finish(mut self, head: &BlockHead, tag: u64, number: u32) -> Vec<u8> {
+    /// The finished block, which will be block `number` of the log of array `tag`.
+    pub fn finish(mut self, head: &BlockHead, tag: u64, number: LogBlock) -> Vec<u8> {
         let bytes = &mut self.bytes;
         put(bytes, 8, &tag.to_le_bytes());
         put(bytes, 16, &head.group.to_le_bytes());
         put(bytes, 24, &head.previous.to_le_bytes());
         put(bytes, 32, &head.index.to_le_bytes());
-        put(bytes, 36, &head.next_segment.to_le_bytes());
+        put(bytes, 36, &head.next_segment.0.to_le_bytes());
         put(bytes, 40, &self.records.to_le_bytes());
         put(bytes, 42, &self.whole.to_le_bytes());
         bytes[44] = if head.is_last { LAST } else { 0 };
@@ -173,8 +175,8 @@ pub struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// What the bytes say, if they are block number `number` of the log of array `tag`.
-    pub fn parse(bytes: &'a [u8], tag: u64, number: u32) -> Option<Self> {
+    /// What the bytes say, if they are block `number` of the log of array `tag`.
+    pub fn parse(bytes: &'a [u8], tag: u64, number: LogBlock) -> Option<Self> {
         let holds = bytes.len() == BLOCK_BYTES
             && is_sealed(bytes, MAGIC, number.into())
             && get_u64(bytes, 8) == tag;
@@ -199,7 +201,7 @@ impl<'a> Block<'a> {
                 group: get_u64(bytes, 16),
                 previous: get_u64(bytes, 24),
                 index: get_u32(bytes, 32),
-                next_segment: get_u32(bytes, 36),
+                next_segment: LogSegment(get_u32(bytes, 36)),
                 is_last: bytes[44] == LAST,
             },
             whole,
@@ -216,7 +218,7 @@ fn parse_record(bytes: &[u8], at: usize) -> Option<Record<'_>> {
     Some(Record {
         kind,
         lba: get_u64(head, 8),
-        data: get_u32(head, 4),
+        data: DataBlock::named(get_u32(head, 4)),
         crc: get_u32(head, 16),
         payload: bytes.get(start..start + length)?,
     })
@@ -231,7 +233,7 @@ mod tests {
         group: 7 << 40 | 3,
         previous: 7 << 40 | 2,
         index: 1,
-        next_segment: 9,
+        next_segment: LogSegment(9),
         is_last: true,
     };
 
@@ -245,16 +247,18 @@ mod tests {
             let mut kept = Vec::new();
             for &(kind, lba, data, crc, length) in &records {
                 let payload = &bytes[..length];
+                let data = DataBlock::named(data);
                 let record = Record { kind: KINDS[kind], lba, data, crc, payload };
                 if let Some(at) = builder.push(&record) {
                     kept.push((record, at));
                 }
             }
-            let block = builder.finish(&HEAD, 5, 11);
-            let found = Block::parse(&block, 5, 11).expect("it holds");
+            let block = builder.finish(&HEAD, 5, LogBlock(11));
+            let found = Block::parse(&block, 5, LogBlock(11)).expect("it holds");
             prop_assert_eq!(found.head, HEAD);
             prop_assert_eq!(found.records, kept);
-            prop_assert!(Block::parse(&block, 5, 12).is_none() && Block::parse(&block, 6, 11).is_none());
+            prop_assert!(Block::parse(&block, 5, LogBlock(12)).is_none());
+            prop_assert!(Block::parse(&block, 6, LogBlock(11)).is_none());
         }
 
         /// The checksum is made to hold, so that what is behind it is reached.
@@ -267,7 +271,7 @@ mod tests {
                 bytes[at] %= 9;
             }
             seal(&mut bytes, MAGIC, 11);
-            let _ = Block::parse(&bytes, 5, 11);
+            let _ = Block::parse(&bytes, 5, LogBlock(11));
         }
     }
 }

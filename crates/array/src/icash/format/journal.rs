@@ -5,6 +5,7 @@
 
 use crate::icash::format::bytes::{get_u32, get_u64, is_sealed, put, seal};
 use crate::icash::parameters::BLOCK_BYTES;
+use crate::index::BlockId;
 
 const MAGIC: &[u8; 4] = b"FLAJ";
 const TAKEN_AT: usize = 28;
@@ -22,8 +23,7 @@ pub fn heads_of(images: u32) -> u64 {
 /// An image of a batch: the block it is of and the CRC-32 of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Image {
-    /// The block, counted through all virtual machines.
-    pub block: u32,
+    pub block: BlockId,
     pub crc: u32,
 }
 
@@ -42,7 +42,7 @@ pub fn encode(images: &[Image], tag: u64, taken: u32) -> Vec<u8> {
         put(&mut head, TAKEN_AT, &taken.to_le_bytes());
         for (index, image) in part_images.iter().enumerate() {
             let at = IMAGES_AT + IMAGE_BYTES * index;
-            put(&mut head, at, &image.block.to_le_bytes());
+            put(&mut head, at, &image.block.0.to_le_bytes());
             put(&mut head, at + 4, &image.crc.to_le_bytes());
         }
         seal(&mut head, MAGIC, part as u64);
@@ -60,7 +60,7 @@ pub fn taken(bytes: &[u8]) -> Option<u32> {
 fn names_of(images: &[Image]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     for image in images {
-        hasher.update(&image.block.to_le_bytes());
+        hasher.update(&image.block.0.to_le_bytes());
         hasher.update(&image.crc.to_le_bytes());
     }
     hasher.finalize()
@@ -83,7 +83,7 @@ pub fn parse(bytes: &[u8], tag: u64) -> Option<Vec<Image>> {
         }
         let here = (count - part * IMAGES).min(IMAGES);
         images.extend((0..here).map(|index| Image {
-            block: get_u32(head, IMAGES_AT + IMAGE_BYTES * index),
+            block: BlockId(get_u32(head, IMAGES_AT + IMAGE_BYTES * index)),
             crc: get_u32(head, IMAGES_AT + IMAGE_BYTES * index + 4),
         }));
     }
@@ -98,7 +98,9 @@ mod tests {
     proptest! {
         #[test]
         fn a_batch_comes_back(numbers in prop::collection::vec(any::<(u32, u32)>(), 0..1200), lost: prop::sample::Index) {
-            let images: Vec<Image> = numbers.iter().map(|&(block, crc)| Image { block, crc }).collect();
+            let images: Vec<Image> = { numbers.iter() }
+                .map(|&(block, crc)| Image { block: BlockId(block), crc })
+                .collect();
             let mut bytes = encode(&images, 7, 99);
             prop_assert_eq!(taken(&bytes), Some(99));
             prop_assert_eq!(bytes.len() as u64, heads_of(images.len() as u32).max(1) * BLOCK_BYTES as u64);

@@ -3,6 +3,7 @@
 use crate::icash::format::areas::Areas;
 use crate::icash::format::bytes::{get_u32, get_u64, is_sealed, put, seal};
 use crate::icash::parameters::BLOCK_BYTES;
+use crate::index::LogSegment;
 
 const MAGIC: &[u8; 4] = b"FLAR";
 const COPIES_AT: usize = 64;
@@ -16,11 +17,11 @@ const PAGES_IN_BYTE: usize = 4;
 /// Where the next group of the log begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    pub segment: u32,
-    /// The block in it; if it is the number of its blocks, the group begins in the next segment.
+    pub segment: LogSegment,
+    /// The blocks before it in the segment; if it is the number of its blocks, the group begins in the next segment.
     pub position: u32,
     /// The segment after it.
-    pub next: u32,
+    pub next: LogSegment,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,9 +55,9 @@ impl Root {
         put(&mut bytes, 24, &self.group.to_le_bytes());
         let numbers = [
             self.epoch,
-            self.head.segment,
+            self.head.segment.0,
             self.head.position,
-            self.head.next,
+            self.head.next.0,
             self.session,
             self.in_use.into(),
         ];
@@ -97,9 +98,9 @@ impl Root {
             group: get_u64(bytes, 24),
             epoch: get_u32(bytes, 32),
             head: Head {
-                segment: get_u32(bytes, 36),
+                segment: LogSegment(get_u32(bytes, 36)),
                 position: get_u32(bytes, 40),
-                next: get_u32(bytes, 44),
+                next: LogSegment(get_u32(bytes, 44)),
             },
             session: get_u32(bytes, 48),
             in_use: get_u32(bytes, 52) != 0,

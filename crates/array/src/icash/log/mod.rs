@@ -10,5 +10,5 @@ pub mod pack;
 pub mod replay;
 pub mod space;
 
-pub use pack::{Packed, Unpacked, pack};
+pub use pack::{Packed, Recorded, Unpacked, pack};
 pub use space::Space;

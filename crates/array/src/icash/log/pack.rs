@@ -8,17 +8,33 @@ use std::collections::BTreeSet;
 use crate::icash::format::block::{BlockBuilder, BlockHead, Record, RecordKind};
 use crate::icash::format::root::Head;
 use crate::icash::parameters::BLOCK_BYTES;
-use crate::icash::place::LogPlace;
+use crate::icash::place::{DataBlock, LogPlace};
+use crate::index::{BlockId, FrozenPlace, LogBlock, LogSegment};
+
+/// What a record is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Recorded {
+    Block(BlockId),
+    FrozenPlace(FrozenPlace),
+}
+
+impl Recorded {
+    /// The block, if it is one.
+    pub fn block(self) -> Option<BlockId> {
+        match self {
+            Recorded::Block(block) => Some(block),
+            Recorded::FrozenPlace(_) => None,
+        }
+    }
+}
 
 /// A record to be packed. The payload of a whole block is its content.
 #[derive(Debug, Clone)]
 pub struct Unpacked {
-    /// The block; of a frozen place its number.
-    pub block: u32,
+    pub of: Recorded,
     pub lba: u64,
     pub kind: RecordKind,
-    /// The name of the data block, 0 where there is none.
-    pub data: u32,
+    pub data: DataBlock,
     /// CRC-32 of the content.
     pub crc: u32,
     /// The encoded or whole content.
@@ -29,12 +45,12 @@ pub struct Unpacked {
 #[derive(Debug)]
 pub struct Packed {
     /// Bytes and the block of the log at which they begin.
-    pub writes: Vec<(u32, Vec<u8>)>,
+    pub writes: Vec<(LogBlock, Vec<u8>)>,
     /// Where the content of each record lies, 0 where it has none.
     pub places: Vec<LogPlace>,
     pub head: Head,
     /// Segments it took from the free ones.
-    pub taken: Vec<u32>,
+    pub taken: Vec<LogSegment>,
     /// Blocks it has, whole ones too.
     pub blocks: u32,
 }
@@ -53,15 +69,15 @@ pub struct Group {
 struct Packer<'a> {
     group: Group,
     head: Head,
-    free: std::collections::btree_set::Iter<'a, u32>,
-    taken: Vec<u32>,
+    free: std::collections::btree_set::Iter<'a, LogSegment>,
+    taken: Vec<LogSegment>,
     builder: BlockBuilder,
     /// Contents that follow the block under construction.
     whole: Vec<u8>,
     /// Records whose content is in `whole`.
     whole_records: Vec<usize>,
     /// Finished blocks: where, what they say of themselves, and what follows.
-    blocks: Vec<(u32, BlockHead, BlockBuilder, Vec<u8>)>,
+    blocks: Vec<(LogBlock, BlockHead, BlockBuilder, Vec<u8>)>,
     places: Vec<LogPlace>,
 }
 
@@ -69,7 +85,7 @@ struct Packer<'a> {
 pub fn pack(
     group: Group,
     head: Head,
-    free: &BTreeSet<u32>,
+    free: &BTreeSet<LogSegment>,
     records: &[Unpacked],
 ) -> Option<Packed> {
     let mut packer = Packer {
@@ -143,8 +159,11 @@ impl Packer<'_> {
     }
 
     /// The block of the log under construction.
-    fn number(&self) -> u32 {
-        self.head.segment * self.group.segment_blocks + self.head.position
+    fn number(&self) -> LogBlock {
+        let Head {
+            segment, position, ..
+        } = self.head;
+        segment.block(position, self.group.segment_blocks)
     }
 
     /// Ends the block under construction. It may be empty: whole blocks need two blocks of a segment.
@@ -177,7 +196,7 @@ impl Packer<'_> {
         if let Some((_, head, ..)) = self.blocks.last_mut() {
             head.is_last = true;
         }
-        let mut writes: Vec<(u32, Vec<u8>)> = Vec::new();
+        let mut writes: Vec<(LogBlock, Vec<u8>)> = Vec::new();
         let mut blocks = 0;
         for (number, head, builder, whole) in self.blocks {
             let mut bytes = builder.finish(&head, self.group.tag, number);

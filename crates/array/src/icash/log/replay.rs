@@ -8,14 +8,15 @@ use std::collections::BTreeSet;
 use crate::icash::format::block::{Block, RecordKind, epoch_of};
 use crate::icash::format::root::Head;
 use crate::icash::parameters::BLOCK_BYTES;
-use crate::icash::place::LogPlace;
+use crate::icash::place::{DataBlock, LogPlace};
+use crate::index::{LogBlock, LogSegment};
 
 /// A record that was found, without its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     pub kind: RecordKind,
     pub lba: u64,
-    pub data: u32,
+    pub data: DataBlock,
     pub crc: u32,
     /// Where its content lies.
     pub at: LogPlace,
@@ -41,12 +42,16 @@ pub struct LogShape {
 }
 
 impl LogShape {
+    pub fn has(&self, segment: LogSegment) -> bool {
+        segment.0 < self.segments
+    }
+
     /// Reads the group that begins at `head` after group `previous`. `read` fills one block, or says that it cannot.
     pub fn next_group(
         &self,
         mut head: Head,
         previous: u64,
-        read: &mut dyn FnMut(u32, &mut [u8]) -> bool,
+        read: &mut dyn FnMut(LogBlock, &mut [u8]) -> bool,
     ) -> Option<FoundGroup> {
         let mut group = None;
         let mut records = Vec::new();
@@ -56,10 +61,10 @@ impl LogShape {
                 head.segment = head.next;
                 head.position = 0;
             }
-            if head.segment >= self.segments {
+            if !self.has(head.segment) {
                 return None;
             }
-            let number = head.segment * self.segment_blocks + head.position;
+            let number = head.segment.block(head.position, self.segment_blocks);
             let block =
                 read(number, &mut bytes).then(|| Block::parse(&bytes, self.tag, number))??;
             let belongs = block.head.index == index
@@ -68,7 +73,7 @@ impl LogShape {
                 && epoch_of(block.head.group) == self.epoch
                 && block.head.group == *group.get_or_insert(block.head.group)
                 && head.position + block.whole < self.segment_blocks
-                && block.head.next_segment < self.segments
+                && self.has(block.head.next_segment)
                 && block.head.next_segment != head.segment;
             if !belongs {
                 return None;
@@ -102,15 +107,15 @@ impl LogShape {
         &self,
         head: Head,
         last: u64,
-        read: &mut dyn FnMut(u32, &mut [u8]) -> bool,
+        read: &mut dyn FnMut(LogBlock, &mut [u8]) -> bool,
     ) -> Result<(), String> {
         let mut looked_at = BTreeSet::from([head.segment, head.next]);
         let mut segments = vec![(head.next, 0), (head.segment, head.position)];
         let mut bytes = vec![0; BLOCK_BYTES];
         while let Some((segment, position)) = segments.pop() {
-            let exists = segment < self.segments;
+            let exists = self.has(segment);
             for position in (position..self.segment_blocks).filter(|_| exists) {
-                let number = segment * self.segment_blocks + position;
+                let number = segment.block(position, self.segment_blocks);
                 let block =
                     read(number, &mut bytes).then(|| Block::parse(&bytes, self.tag, number));
                 let Some(Some(Block { head, .. })) = block else {
@@ -138,8 +143,8 @@ impl LogShape {
 /// Adds the records of a block; false if the content of one does not follow it.
 fn collect(
     block: &Block<'_>,
-    number: u32,
-    read: &mut dyn FnMut(u32, &mut [u8]) -> bool,
+    number: LogBlock,
+    read: &mut dyn FnMut(LogBlock, &mut [u8]) -> bool,
     records: &mut Vec<Found>,
 ) -> bool {
     let mut next_whole = number + 1;
@@ -176,7 +181,8 @@ mod tests {
 
     use super::*;
     use crate::icash::format::block::group_of;
-    use crate::icash::log::pack::{Group, Packed, Unpacked, pack};
+    use crate::icash::log::pack::{Group, Packed, Recorded, Unpacked, pack};
+    use crate::index::BlockId;
 
     const SHAPE: LogShape = LogShape {
         tag: 5,
@@ -186,9 +192,9 @@ mod tests {
     };
 
     const HEAD: Head = Head {
-        segment: 7,
+        segment: LogSegment(7),
         position: 2,
-        next: 1,
+        next: LogSegment(1),
     };
 
     fn group(epoch: u32, number: u64, previous: u64) -> Group {
@@ -206,14 +212,14 @@ mod tests {
             let is_whole = length > 2048;
             let payload = vec![index as u8; if is_whole { BLOCK_BYTES } else { length }];
             Unpacked {
-                block: index as u32,
+                of: Recorded::Block(BlockId(index as u32)),
                 lba: index as u64,
                 kind: if is_whole {
                     RecordKind::Whole
                 } else {
                     RecordKind::Alone
                 },
-                data: 0,
+                data: DataBlock::NONE,
                 crc: crc32fast::hash(&payload),
                 payload,
             }
@@ -221,16 +227,16 @@ mod tests {
         lengths.iter().enumerate().map(record).collect()
     }
 
-    fn write(log: &mut BTreeMap<u32, Vec<u8>>, packed: &Packed) {
+    fn write(log: &mut BTreeMap<LogBlock, Vec<u8>>, packed: &Packed) {
         for (first, bytes) in &packed.writes {
-            for (number, block) in (*first..).zip(bytes.chunks(BLOCK_BYTES)) {
-                log.insert(number, block.to_vec());
+            for (position, block) in (0..).zip(bytes.chunks(BLOCK_BYTES)) {
+                log.insert(*first + position, block.to_vec());
             }
         }
     }
 
-    fn next(log: &BTreeMap<u32, Vec<u8>>, head: Head, previous: u64) -> Option<FoundGroup> {
-        let mut read = |number: u32, bytes: &mut [u8]| {
+    fn next(log: &BTreeMap<LogBlock, Vec<u8>>, head: Head, previous: u64) -> Option<FoundGroup> {
+        let mut read = |number: LogBlock, bytes: &mut [u8]| {
             let block = log.get(&number);
             block
                 .inspect(|block| bytes.copy_from_slice(block))
@@ -245,7 +251,7 @@ mod tests {
             lengths in prop::collection::vec(prop_oneof![3 => 3usize..300, 2 => 1500usize..2049, 1 => Just(4096usize)], 1..14),
             lost: prop::sample::Index,
         ) {
-            let free: BTreeSet<u32> = (2..7).chain(8..12).collect();
+            let free: BTreeSet<LogSegment> = (2..7).chain(8..12).map(LogSegment).collect();
             let records = records(&lengths);
             let packed = pack(group(3, 1, 9), HEAD, &free, &records).expect("there is room");
             let mut log = BTreeMap::new();
@@ -262,7 +268,7 @@ mod tests {
                 prop_assert_eq!(&block[start..start + record.payload.len()], &record.payload[..]);
             }
             prop_assert!(next(&log, HEAD, 8).is_none(), "it follows another group");
-            let numbers: Vec<u32> = log.keys().copied().collect();
+            let numbers: Vec<LogBlock> = log.keys().copied().collect();
             log.remove(lost.get(&numbers));
             prop_assert!(next(&log, HEAD, 9).is_none(), "a block is lost");
         }
@@ -271,10 +277,10 @@ mod tests {
     /// A group of four segments whose first block has rotted, and one that follows it.
     #[test]
     fn a_long_group_that_rotted_is_missed_where_another_one_follows_it() {
-        let free: BTreeSet<u32> = (2..7).collect();
+        let free: BTreeSet<LogSegment> = (2..7).map(LogSegment).collect();
         let long = pack(group(3, 1, 9), HEAD, &free, &records(&[4096; 9])).unwrap();
         assert!(long.taken.len() >= 3);
-        let free: BTreeSet<u32> = (8..12).collect();
+        let free: BTreeSet<LogSegment> = (8..12).map(LogSegment).collect();
         let next_one = group(3, 2, group_of(3, 1));
         let behind = pack(next_one, long.head, &free, &records(&[50])).unwrap();
         for is_followed in [false, true] {
@@ -283,8 +289,8 @@ mod tests {
             if is_followed {
                 write(&mut log, &behind);
             }
-            log.remove(&(HEAD.segment * SHAPE.segment_blocks + HEAD.position));
-            let mut read = |number: u32, bytes: &mut [u8]| {
+            log.remove(&HEAD.segment.block(HEAD.position, SHAPE.segment_blocks));
+            let mut read = |number: LogBlock, bytes: &mut [u8]| {
                 let block = log.get(&number);
                 block
                     .inspect(|block| bytes.copy_from_slice(block))
@@ -312,7 +318,7 @@ mod tests {
             pack(
                 group(3, 1, 9),
                 HEAD,
-                &BTreeSet::from([3, 4]),
+                &BTreeSet::from([3, 4].map(LogSegment)),
                 &records(&lengths)
             )
             .is_some()

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use crate::icash::format::root::Head;
+use crate::index::{LogBlock, LogSegment};
 
 #[derive(Debug)]
 pub struct Space {
@@ -14,10 +15,10 @@ pub struct Space {
     pub segment_blocks: u32,
     pub head: Head,
     live_bytes: Vec<u64>,
-    needed: BTreeSet<u32>,
-    free: BTreeSet<u32>,
+    needed: BTreeSet<LogSegment>,
+    free: BTreeSet<LogSegment>,
     /// Segments that could not be emptied because something in them cannot be read.
-    stuck: BTreeSet<u32>,
+    stuck: BTreeSet<LogSegment>,
 }
 
 impl Space {
@@ -38,34 +39,35 @@ impl Space {
     }
 
     /// Free segments, the lowest first.
-    pub fn free(&self) -> &BTreeSet<u32> {
+    pub fn free(&self) -> &BTreeSet<LogSegment> {
         &self.free
     }
 
     /// Segments a recovery needs.
-    pub fn needed(&self) -> &BTreeSet<u32> {
+    pub fn needed(&self) -> &BTreeSet<LogSegment> {
         &self.needed
     }
 
     /// Bytes that durable places name in a segment.
-    pub fn live_bytes(&self, segment: u32) -> u64 {
-        self.live_bytes[segment as usize]
+    pub fn live_bytes(&self, segment: LogSegment) -> u64 {
+        self.live_bytes[segment.index()]
     }
 
     /// A place in the log is named from now on.
-    pub fn add_live(&mut self, block: u32, bytes: u32) {
-        self.live_bytes[(block / self.segment_blocks) as usize] += u64::from(bytes);
+    pub fn add_live(&mut self, block: LogBlock, bytes: u32) {
+        let segment = block.segment(self.segment_blocks);
+        self.live_bytes[segment.index()] += u64::from(bytes);
     }
 
     /// A place in the log is not named any more.
-    pub fn remove_live(&mut self, block: u32, bytes: u32) {
-        let segment = block / self.segment_blocks;
-        self.live_bytes[segment as usize] -= u64::from(bytes);
+    pub fn remove_live(&mut self, block: LogBlock, bytes: u32) {
+        let segment = block.segment(self.segment_blocks);
+        self.live_bytes[segment.index()] -= u64::from(bytes);
         self.free_if_dead(segment);
     }
 
     /// A group was written up to `head`, which took these segments.
-    pub fn advance(&mut self, head: Head, taken: &[u32]) {
+    pub fn advance(&mut self, head: Head, taken: &[LogSegment]) {
         self.head = head;
         for &segment in taken {
             self.free.remove(&segment);
@@ -76,26 +78,26 @@ impl Space {
     /// A checkpoint was taken: a recovery begins at the head.
     pub fn checkpointed(&mut self) {
         self.needed = BTreeSet::from([self.head.segment, self.head.next]);
-        (0..self.segments()).for_each(|segment| self.free_if_dead(segment));
+        LogSegment::first(self.segments()).for_each(|segment| self.free_if_dead(segment));
     }
 
     /// The segment that is cleaned with the least effort: few bytes live in it.
-    pub fn victim(&self) -> Option<u32> {
-        let is_candidate = |segment: &u32| {
+    pub fn victim(&self) -> Option<LogSegment> {
+        let is_candidate = |segment: &LogSegment| {
             !self.needed.contains(segment)
                 && !self.free.contains(segment)
                 && !self.stuck.contains(segment)
         };
-        let candidates = (0..self.segments()).filter(is_candidate);
+        let candidates = LogSegment::first(self.segments()).filter(is_candidate);
         candidates.min_by_key(|&segment| self.live_bytes(segment))
     }
 
     /// Something in a segment cannot be read, so it cannot be emptied.
-    pub fn give_up(&mut self, segment: u32) {
+    pub fn give_up(&mut self, segment: LogSegment) {
         self.stuck.insert(segment);
     }
 
-    fn free_if_dead(&mut self, segment: u32) {
+    fn free_if_dead(&mut self, segment: LogSegment) {
         if self.live_bytes(segment) == 0 && !self.needed.contains(&segment) {
             self.free.insert(segment);
             self.stuck.remove(&segment);
@@ -104,8 +106,8 @@ impl Space {
 
     /// Recounts the segments, given the live bytes in each.
     pub fn check(&self, live: &[u64]) -> Result<(), String> {
-        for segment in 0..self.segments() {
-            let (counted, found) = (self.live_bytes(segment), live[segment as usize]);
+        for segment in LogSegment::first(self.segments()) {
+            let (counted, found) = (self.live_bytes(segment), live[segment.index()]);
             if counted != found {
                 return Err(format!(
                     "segment {segment} of the log has {found} live bytes, {counted} are counted"
@@ -129,21 +131,22 @@ mod tests {
     #[test]
     fn the_victim_is_the_segment_in_which_the_fewest_bytes_live() {
         let head = Head {
-            segment: 0,
+            segment: LogSegment(0),
             position: 0,
-            next: 1,
+            next: LogSegment(1),
         };
         let mut space = Space::new(6, 4, head);
         for (segment, bytes) in [(0, 5), (2, 300), (3, 100), (4, 200)] {
-            space.add_live(segment * 4, bytes);
+            space.add_live(LogSegment(segment).block(0, 4), bytes);
         }
         space.checkpointed();
         // The head's has fewer, but is needed; the last one is free.
-        assert_eq!(space.victim(), Some(3));
-        space.give_up(3);
-        assert_eq!(space.victim(), Some(4));
-        space.remove_live(16, 200);
-        assert_eq!(space.victim(), Some(2));
-        assert!(space.free().contains(&4) && space.free().contains(&5));
+        assert_eq!(space.victim(), Some(LogSegment(3)));
+        space.give_up(LogSegment(3));
+        assert_eq!(space.victim(), Some(LogSegment(4)));
+        space.remove_live(LogBlock(16), 200);
+        assert_eq!(space.victim(), Some(LogSegment(2)));
+        let free = space.free();
+        assert!(free.contains(&LogSegment(4)) && free.contains(&LogSegment(5)));
     }
 }

@@ -34,7 +34,7 @@ fn a_write_is_answered_before_its_reference_is_read_and_it_is_encoded() {
         let mut steps = Vec::new();
         listener.take(&mut steps);
         element
-            .write(element.addresses.lba(associate), &page(1, [2; 8]))
+            .write(element.lba_of(associate), &page(1, [2; 8]))
             .unwrap();
         listener.take(&mut steps);
         let answer = steps.iter().position(|step| *step == TimedStep::Background);
@@ -51,7 +51,7 @@ fn a_write_is_answered_before_its_reference_is_read_and_it_is_encoded() {
 #[test]
 fn a_group_waits_for_what_was_answered() {
     let (mut element, associate, listener) = pair(true);
-    let address = element.addresses.lba(associate);
+    let address = element.lba_of(associate);
     element.write(address, &page(1, [2; 8])).unwrap();
     let mut steps = Vec::new();
     listener.take(&mut steps);

@@ -5,6 +5,7 @@ use flashlore_medium::Medium;
 use super::{BLOCKS, BlockState, Media, element, media, open, options, page};
 use crate::element::{Element, Statistics};
 use crate::icash::blocks::Content;
+use crate::icash::format::Areas;
 use crate::icash::place::{BlockEntry, BlockPlace, DataBlock};
 use crate::icash::state::ICash;
 
@@ -39,7 +40,7 @@ fn content(block: u32) -> flashlore_delta::Page {
 /// What is known of an associate: its durable place, and the delta in RAM.
 fn known(element: &ICash, block: u32) -> (BlockEntry, Content) {
     let id = element.id(block);
-    (element.table.get(block), element.blocks.get(id).content)
+    (element.entry_of(block), element.blocks.get(id).content)
 }
 
 impl ICash {
@@ -184,7 +185,7 @@ fn without_a_free_place_the_associates_go_home() {
         element.check().unwrap();
     }
     assert_eq!(element.counters().references_frozen, 1);
-    assert_eq!(element.table.get(2).place, BlockPlace::Home);
+    assert_eq!(element.entry_of(2).place, BlockPlace::Home);
     assert_eq!(element.state_of(0), BlockState::AssociateOf(Some(1)));
     element.verify().unwrap();
     for block in 0..4 {
@@ -247,7 +248,7 @@ fn a_frozen_place_is_free_when_nobody_needs_it() {
     let mut element = open(&media, options());
     for block in 10..80 {
         element.write_page(block, page(block, [block as u8; 8]));
-        let found = element.blocks.find(block);
+        let found = element.find(block);
         let data = found.and_then(|id| element.blocks.get(id).data);
         assert_ne!(data, Some(name));
     }
@@ -269,7 +270,7 @@ fn a_former_reference_that_is_frozen_goes_home_with_its_virtual_block() {
         element.check().unwrap();
     }
     assert_eq!(element.state_of(1), BlockState::Absent);
-    assert_eq!(element.table.get(1).place, BlockPlace::Home);
+    assert_eq!(element.entry_of(1).place, BlockPlace::Home);
     assert_eq!(element.status().free_frozen, 1);
     element.holds(1, content(1));
 }
@@ -304,7 +305,7 @@ fn a_copy_that_came_back_is_not_trusted_where_it_rots() {
     element.evict(1);
     element.holds(0, content(0));
     let slot = element.pool.users(element.data_of(1)).slot().unwrap();
-    media.0.write(slot.offset(), &[9; 4096]).unwrap();
+    media.0.write(Areas::slot(slot), &[9; 4096]).unwrap();
     let before = *element.counters();
     element.holds(0, content(0));
     element.holds(1, content(1));
@@ -346,5 +347,5 @@ fn without_frozen_places_nothing_is_frozen() {
         assert!(element.replace_data_block().unwrap());
     }
     assert_eq!(element.counters().references_frozen, 0);
-    assert_eq!(element.table.get(0).place, BlockPlace::Home);
+    assert_eq!(element.entry_of(0).place, BlockPlace::Home);
 }

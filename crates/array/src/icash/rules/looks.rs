@@ -51,7 +51,7 @@ fn a_look_reads_what_a_request_reads_and_changes_nothing() {
     let before = format!("{:?}", traces(&element));
     let mut looked = Vec::new();
     for block in 0..10 {
-        let lba = element.addresses.lba(block);
+        let lba = element.lba_of(block);
         let mut found = [1; 4096];
         element.look(lba, &mut found).unwrap();
         element.verify_block(lba).unwrap();

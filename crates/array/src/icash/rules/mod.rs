@@ -34,8 +34,10 @@ use crate::element::Element;
 use crate::error::ArrayError;
 use crate::icash::blocks::{Content, Id};
 use crate::icash::parameters::{SUB_BLOCK_BYTES, SUB_BLOCKS};
+use crate::icash::place::BlockEntry;
 use crate::icash::state::ICash;
 use crate::icash::{Machine, Options, Shape, bytes_needed, create, lba};
+use crate::index::BlockId;
 
 /// Blocks of each of the three machines.
 const BLOCKS: u32 = 100;
@@ -106,19 +108,32 @@ enum BlockState {
     AssociateOf(Option<u32>),
 }
 
+/// Blocks by their plain numbers, as tests write them.
 impl ICash {
+    fn lba_of(&self, block: u32) -> u64 {
+        self.addresses.lba(BlockId(block))
+    }
+
+    fn find(&self, block: u32) -> Option<Id> {
+        self.blocks.find(BlockId(block))
+    }
+
     fn id(&self, block: u32) -> Id {
-        self.blocks.find(block).expect("a virtual block")
+        self.find(block).expect("a virtual block")
+    }
+
+    fn entry_of(&self, block: u32) -> BlockEntry {
+        self.table.get(BlockId(block))
     }
 
     fn state_of(&self, block: u32) -> BlockState {
-        let Some(id) = self.blocks.find(block) else {
+        let Some(id) = self.find(block) else {
             return BlockState::Absent;
         };
         match self.base_of(id) {
             Some(base) => {
                 let holder = self.pool.users(base).holder.expect("a reference");
-                BlockState::AssociateOf(self.blocks.get(holder).block)
+                BlockState::AssociateOf(self.blocks.get(holder).block.map(|block| block.0))
             }
             None if self.is_reference(id) => BlockState::Reference,
             None => BlockState::Independent,
@@ -126,7 +141,7 @@ impl ICash {
     }
 
     fn write_page(&mut self, block: u32, content: Page) {
-        let address = self.addresses.lba(block);
+        let address = self.lba_of(block);
         self.write(address, &content).unwrap();
         self.work_off();
         self.check().unwrap();
@@ -134,7 +149,7 @@ impl ICash {
 
     /// Reads a block, which must hold this.
     fn holds(&mut self, block: u32, content: Page) {
-        let address = self.addresses.lba(block);
+        let address = self.lba_of(block);
         let mut found = [0; 4096];
         self.read(address, &mut found).unwrap();
         self.work_off();
@@ -158,7 +173,7 @@ impl ICash {
 
     /// Lets a block be at home and nowhere else.
     fn send_home(&mut self, block: u32) {
-        self.write_back(&BTreeSet::from([block])).unwrap();
+        self.write_back(&BTreeSet::from([BlockId(block)])).unwrap();
         self.drop_virtual(self.id(block));
         self.check().unwrap();
     }
@@ -173,7 +188,9 @@ impl ICash {
 
     fn newest_blocks(&self, count: usize) -> Vec<Option<u32>> {
         let newest = self.blocks.newest_first().take(count);
-        newest.map(|(_, found)| found.block).collect()
+        { newest }
+            .map(|(_, found)| found.block.map(|block| block.0))
+            .collect()
     }
 }
 

@@ -54,7 +54,7 @@ impl ICash {
     }
 
     fn present_blocks(&self) -> Vec<u32> {
-        (0..8).filter(|&b| self.blocks.find(b).is_some()).collect()
+        (0..8).filter(|&b| self.find(b).is_some()).collect()
     }
 
     fn all_hold(&mut self) {
@@ -92,7 +92,7 @@ fn replacement_2_takes_the_oldest_data_block_even_a_references() {
     let mut element = several();
     let with_slots = |element: &ICash| -> Vec<u32> {
         let has_slot = |&block: &u32| {
-            let id = element.blocks.find(block);
+            let id = element.find(block);
             id.is_some_and(|id| element.blocks.get(id).data.is_some())
         };
         (0..8).filter(has_slot).collect()
@@ -196,14 +196,14 @@ fn what_was_given_up_stays_a_hole_when_its_reference_goes() {
     assert_eq!(element.state_of(1), BlockState::AssociateOf(Some(2)));
     element.trim(0).unwrap();
     element.work_off();
-    let (given_up, at_home) = (element.table.get(0).place, element.table.get(1).place);
+    let (given_up, at_home) = (element.entry_of(0).place, element.entry_of(1).place);
     assert!(matches!(given_up, BlockPlace::Delta { .. }) && at_home == BlockPlace::Home);
     while element.counters().references_released == 0 {
         assert!(element.replace_data_block().unwrap());
         element.check().unwrap();
     }
     assert_eq!(element.kept(0).unwrap(), Kept::Nothing);
-    assert_eq!(element.table.get(0).place, BlockPlace::Zero);
+    assert_eq!(element.entry_of(0).place, BlockPlace::Zero);
     element.holds(0, [0; 4096]);
     element.holds(1, page(1, [2, 1, 1, 1, 1, 1, 1, 1]));
     element.holds(2, page(1, [1; 8]));

@@ -39,7 +39,7 @@ fn a_run_is_packed_in_sequence_and_one_read_of_the_disk_serves_it() {
     }
     assert_eq!(element.statistics().slow.reads - before, 1);
     assert_eq!(element.counters().unpacked, 39);
-    let places = (1..=40).map(|block| element.table.get(block).place.at().unwrap());
+    let places = (1..=40).map(|block| element.entry_of(block).place.at().unwrap());
     let places: Vec<_> = places.collect();
     assert!(places.is_sorted(), "{places:?}");
 }

@@ -117,7 +117,7 @@ fn cleaning_goes_on_until_there_is_room_ahead() {
         // Anywhere: a little of each segment lives on.
         let block = (number.wrapping_mul(2_654_435_761) >> 8) % 300;
         let content = page(number, [number as u8; 8]);
-        let address = element.addresses.lba(block);
+        let address = element.lba_of(block);
         element.write(address, &content).unwrap();
         let before = element.counters().cleaned;
         element.work_off();
@@ -140,14 +140,14 @@ fn a_request_leaves_what_it_can_go_on_without() {
     element.leave_work();
     for block in 0..200 {
         let content = page(block, [block as u8; 8]);
-        let address = element.addresses.lba(block);
+        let address = element.lba_of(block);
         element.write(address, &content).unwrap();
     }
     element.flush().unwrap();
     assert!(element.is_work_due());
     let before = element.statistics().slow.writes;
     for block in 0..200 {
-        let address = element.addresses.lba(block);
+        let address = element.lba_of(block);
         element.read(address, &mut [0; 4096]).unwrap();
         element.check().unwrap();
     }

@@ -1,6 +1,7 @@
 //! `array`: what is done with the media of an array that nobody has open.
 
 use flashlore_array::icash::Loss;
+use flashlore_array::index::Address;
 use flashlore_serve::array::rebuild::Rebuild;
 use flashlore_serve::array::replace::ReplaceFast;
 use flashlore_serve::moment::Time;
@@ -119,11 +120,11 @@ fn but_for(damaged: usize) -> String {
 
 /// Machine and block, one a line.
 fn listed(loss: &Loss) -> String {
-    let blocks: &[(u8, u32)] = match loss {
+    let blocks: &[(u8, Address)] = match loss {
         Loss::Nothing => &[],
         Loss::SinceBatch { blocks, .. } | Loss::Blocks(blocks) => blocks,
     };
-    let line = |(machine, block): &(u8, u32)| format!("{machine} {block}\n");
+    let line = |(machine, block): &(u8, Address)| format!("{machine} {block}\n");
     blocks.iter().map(line).collect()
 }
 
