@@ -176,7 +176,10 @@ fn what_needed_the_lost_medium_is_named_and_an_error_until_it_is_written() {
     assert!(place.bytes(&["hdd", "disk/array.json"]) == before);
     place.replace("new", true).unwrap();
     let found = check(&place.home, Mode::Buffered, true).unwrap().findings;
-    let found: Vec<(u8, Address)> = found.iter().map(|f| (f.machine, f.block)).collect();
+    let found: Vec<(u8, Address)> = found
+        .iter()
+        .map(|f| (f.machine, Address(f.block)))
+        .collect();
     assert_eq!(found, lost);
     assert!(place.bytes(&["hdd"])[0] == before[0], "a look wrote");
 
