@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`mod@format`] | the bytes: superblock, root, tables, journal, records |
 //! | [`nand`] | flash pages on a medium, and the journal beside them |
-//! | [`unit`] | a unit with its record, read and verified |
+//! | [`mod@unit`] | a unit with its record, read and verified |
 //! | [`volume`] | write, read, trim, flush, checkpoint |
 //! | [`history`] | instants: reading them, returning to them, snapshots, marks |
 //! | [`purge`] | forgetting old versions |

@@ -1,7 +1,7 @@
 //! A unit with its record: reading both from a medium, and judging whether they hold.
 //!
 //! However a unit is read, it is verified by the same three questions: is its record of its block's generation
-//! ([`own_record`]), does it say what the map means ([`Proof`]), and do the data agree with it ([`Units::verify`]).
+//! (`own_record`), does it say what the map means (`Proof`), and do the data agree with it (`Units::verify`).
 
 use std::sync::Arc;
 
