@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::error::{ArrayError, ContentError};
-use crate::index::{Address, BlockId};
+use crate::index::{Address, ArrayBlock};
 
 const MACHINE_SHIFT: u32 = 56;
 
@@ -68,7 +68,7 @@ fn split(lba: u64) -> (u8, u64) {
 pub struct Addresses {
     machines: Vec<Machine>,
     /// First block of each machine.
-    first: Vec<BlockId>,
+    first: Vec<ArrayBlock>,
     /// Position in `machines` by number.
     of_number: [Option<u8>; 256],
 }
@@ -76,7 +76,7 @@ pub struct Addresses {
 impl Addresses {
     /// Those of these machines, whose blocks together are fewer than 2^32.
     pub fn new(machines: &[Machine]) -> Self {
-        let mut next = BlockId(0);
+        let mut next = ArrayBlock(0);
         let mut addresses = Addresses {
             machines: machines.to_vec(),
             first: Vec::new(),
@@ -96,7 +96,7 @@ impl Addresses {
     }
 
     /// The block with this address.
-    pub fn block(&self, lba: u64) -> Result<BlockId, ArrayError> {
+    pub fn block(&self, lba: u64) -> Result<ArrayBlock, ArrayError> {
         let (number, address) = split(lba);
         let position = self.of_number[usize::from(number)].map(usize::from);
         let blocks = position.map_or(0, |p| self.machines[p].blocks);
@@ -110,13 +110,13 @@ impl Addresses {
         }
     }
 
-    pub fn lba(&self, block: BlockId) -> u64 {
+    pub fn lba(&self, block: ArrayBlock) -> u64 {
         let (position, address) = self.place(block);
         lba(self.machines[position].number, address.into())
     }
 
     /// The blocks with the same address in the other machines.
-    pub fn counterparts(&self, block: BlockId) -> impl Iterator<Item = BlockId> + '_ {
+    pub fn counterparts(&self, block: ArrayBlock) -> impl Iterator<Item = ArrayBlock> + '_ {
         let (own, address) = self.place(block);
         let others = self.machines.iter().zip(&self.first).enumerate();
         others
@@ -125,19 +125,19 @@ impl Addresses {
     }
 
     /// The block with the same address in another machine, if it has one.
-    pub fn counterpart_in(&self, block: BlockId, machine: u8) -> Option<BlockId> {
+    pub fn counterpart_in(&self, block: ArrayBlock, machine: u8) -> Option<ArrayBlock> {
         let address = self.place(block).1;
         self.block(lba(machine, address.into())).ok()
     }
 
     /// The blocks of a machine.
-    pub fn blocks_of(&self, machine: u8) -> Result<Range<BlockId>, ArrayError> {
+    pub fn blocks_of(&self, machine: u8) -> Result<Range<ArrayBlock>, ArrayError> {
         let first = self.block(lba(machine, 0))?;
         let (position, _) = self.place(first);
         Ok(first..first + self.machines[position].blocks)
     }
 
-    pub fn unreadable(&self, block: BlockId, source: ContentError) -> ArrayError {
+    pub fn unreadable(&self, block: ArrayBlock, source: ContentError) -> ArrayError {
         let (machine, address) = split(self.lba(block));
         ArrayError::Unreadable {
             machine,
@@ -147,7 +147,7 @@ impl Addresses {
     }
 
     /// The position of a block's machine, and its address there.
-    fn place(&self, block: BlockId) -> (usize, Address) {
+    fn place(&self, block: ArrayBlock) -> (usize, Address) {
         let position = self.first.partition_point(|&first| first <= block) - 1;
         (position, Address(block - self.first[position]))
     }
@@ -174,7 +174,7 @@ mod tests {
             }
             assert!(addresses.block(lba(machine, blocks)).is_err());
         }
-        assert!(seen.into_iter().eq(BlockId::first(20)));
+        assert!(seen.into_iter().eq(ArrayBlock::first(20)));
         assert!(addresses.block(lba(1, 0)).is_err());
         assert!(addresses.block(u64::MAX).is_err());
     }
@@ -183,7 +183,7 @@ mod tests {
     fn counterparts_have_the_same_address_in_other_machines() {
         let addresses = three();
         let counterparts = |block| {
-            let found = addresses.counterparts(BlockId(block));
+            let found = addresses.counterparts(ArrayBlock(block));
             found.map(|other| other.0).collect::<Vec<_>>()
         };
         assert_eq!(counterparts(1), [11, 14]);

@@ -4,7 +4,7 @@ use flashlore_delta::DecodeError;
 use flashlore_medium::MediumError;
 
 use crate::icash::place::DataBlock;
-use crate::index::BlockId;
+use crate::index::ArrayBlock;
 
 /// Why a block has no content that could be given out.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +53,7 @@ pub enum ArrayError {
     )]
     Stopped(String),
     #[error("block {block} is to be laid in and holds something")]
-    Occupied { block: BlockId },
+    Occupied { block: ArrayBlock },
     #[error("{0}")]
     Shape(String),
     /// One of the media is an older copy of itself: the other has been used since.

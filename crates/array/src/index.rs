@@ -100,7 +100,7 @@ pub(crate) use index;
 
 index!(
     /// A block of the array, counted through all virtual machines in the order in which they are named.
-    BlockId
+    ArrayBlock
 );
 index!(
     /// A block of one virtual machine, counted in it.

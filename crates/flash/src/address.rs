@@ -64,10 +64,6 @@ index!(
     DieId
 );
 index!(
-    /// A channel.
-    ChannelId
-);
-index!(
     /// A pool: planes that share their free blocks.
     PoolId
 );

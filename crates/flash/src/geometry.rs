@@ -6,7 +6,7 @@
 //!
 //! Invariant: every unit address fits in 32 bits with `u32::MAX` left over for "none".
 
-use crate::address::{BlockId, ChannelId, DieId, PageId, PageInBlock, PlaneId, Ppn};
+use crate::address::{BlockId, DieId, PageId, PageInBlock, PlaneId, Ppn};
 
 /// Bytes of a mapping unit: what one logical page number stands for.
 pub const UNIT_BYTES: u32 = 4096;
@@ -242,11 +242,6 @@ impl Geometry {
     pub fn die_of(&self, plane: PlaneId) -> DieId {
         DieId(plane.0 / self.planes_per_die)
     }
-    /// The channel a die hangs on.
-    #[inline(always)]
-    pub fn channel_of(&self, die: DieId) -> ChannelId {
-        ChannelId(die.0 / self.dies_per_channel)
-    }
     /// The first unit of a block.
     #[inline(always)]
     pub fn first_unit(&self, block: BlockId) -> Ppn {
@@ -327,7 +322,6 @@ mod tests {
                                 let plane_id = die_id * 4 + plane;
                                 let block_id = plane_id * 7 + block;
                                 assert_eq!(g.die_of_unit(ppn), DieId(die_id));
-                                assert_eq!(g.channel_of(DieId(die_id)), ChannelId(channel));
                                 assert_eq!(g.plane_of_unit(ppn), PlaneId(plane_id));
                                 assert_eq!(g.block_of(ppn), BlockId(block_id));
                                 assert_eq!(g.plane_of(BlockId(block_id)), PlaneId(plane_id));

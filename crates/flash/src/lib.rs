@@ -26,8 +26,8 @@ pub mod rules;
 pub mod sim;
 
 pub use address::{
-    BlockId, ChannelId, DieId, GroupId, Lpn, MapPageId, ObjectId, Owned, Owner, PackId, PackSlot,
-    PageId, PageInBlock, PlaneId, PoolId, Ppn, TableId, Tag, Time,
+    BlockId, DieId, GroupId, Lpn, MapPageId, ObjectId, Owned, Owner, PackId, PackSlot, PageId,
+    PageInBlock, PlaneId, PoolId, Ppn, TableId, Tag, Time,
 };
 pub use geometry::{Geometry, GeometryError, UNIT_BYTES};
 pub use nand::{Cause, Completion, Finished, Flash, OpId, Ready, Route, Stream, Unit, When};

@@ -12,7 +12,7 @@ use crate::icash::blocks::{Class, Virtual};
 use crate::icash::place::BlockPlace;
 use crate::icash::replacement::needs_home;
 use crate::icash::state::ICash;
-use crate::index::BlockId;
+use crate::index::ArrayBlock;
 
 /// Entries of the table that one step looks at (chosen here): some milliseconds' worth.
 const LOOKED_AT: u32 = 1 << 16;
@@ -75,7 +75,7 @@ impl ICash {
     }
 
     /// Blocks whose data block was accessed longest ago and is needed.
-    fn oldest_dirty(&mut self, most: usize) -> BTreeSet<BlockId> {
+    fn oldest_dirty(&mut self, most: usize) -> BTreeSet<ArrayBlock> {
         let table = &self.table;
         let wanted = |_, found: &Virtual| !found.is_stuck && needs_home(table, found);
         let oldest = self.blocks.oldest(Class::WithSlot, most, |_| false, wanted);
@@ -84,10 +84,10 @@ impl ICash {
     }
 
     /// Dirty blocks in the order of addresses, from where the last search ended.
-    fn next_dirty(&mut self, most: usize) -> BTreeSet<BlockId> {
+    fn next_dirty(&mut self, most: usize) -> BTreeSet<ArrayBlock> {
         let mut found = BTreeSet::new();
         for _ in 0..LOOKED_AT.min(self.table.len()) {
-            let block = BlockId(self.next_ahead.0 % self.table.len());
+            let block = ArrayBlock(self.next_ahead.0 % self.table.len());
             self.next_ahead = block + 1;
             if self.table.get(block).place.is_dirty() && !self.unrecorded.contains(&block) {
                 found.insert(block);

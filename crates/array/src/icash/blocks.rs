@@ -13,7 +13,7 @@ use crate::by_age::{ByAge, Verdict};
 use crate::icash::place::DataBlock;
 use crate::icash::segments::Chain;
 use crate::icash::signature::Signature;
-use crate::index::{BlockId, index};
+use crate::index::{ArrayBlock, index};
 use crate::lru::Lru;
 use crate::put;
 
@@ -48,7 +48,7 @@ pub enum Content {
 #[derive(Debug, Clone)]
 pub struct Virtual {
     /// The block, or none: then this is the frozen content of a reference that has no address any more.
-    pub block: Option<BlockId>,
+    pub block: Option<ArrayBlock>,
     /// Its signature, as far as it is known. While deltas are based on its data block, that one's.
     pub signature: Option<Signature>,
     /// Its super-features, where they are used; otherwise as the signature.
@@ -69,7 +69,7 @@ pub struct Virtual {
 pub struct VirtualBlocks {
     all: Vec<Option<Virtual>>,
     free: Vec<Id>,
-    of_block: HashMap<BlockId, Id>,
+    of_block: HashMap<ArrayBlock, Id>,
     order: Lru<Id>,
     budget: u32,
     replaceable: ByAge<Id>,
@@ -110,7 +110,7 @@ impl VirtualBlocks {
         self.budget - self.len()
     }
 
-    pub fn find(&self, block: BlockId) -> Option<Id> {
+    pub fn find(&self, block: ArrayBlock) -> Option<Id> {
         self.of_block.get(&block).copied()
     }
 
@@ -125,7 +125,7 @@ impl VirtualBlocks {
     }
 
     /// A new one at the head, for a block that has none or for none. The budget must allow it.
-    pub fn insert(&mut self, block: Option<BlockId>) -> Id {
+    pub fn insert(&mut self, block: Option<ArrayBlock>) -> Id {
         debug_assert!(self.left() > 0);
         let new = Some(Virtual {
             block,
@@ -251,7 +251,7 @@ impl VirtualBlocks {
             + self.replaceable.heap_bytes()
             + self.with_slot.heap_bytes()
             + self.held.heap_bytes()
-            + self.of_block.capacity() * (size_of::<(BlockId, Id)>() + 1)
+            + self.of_block.capacity() * (size_of::<(ArrayBlock, Id)>() + 1)
     }
 
     /// Recounts list, map and classes.

@@ -19,7 +19,7 @@ use crate::icash::format::block::RECORD_BYTES;
 use crate::icash::parameters::BLOCK_BYTES;
 use crate::icash::place::BlockPlace;
 use crate::icash::state::ICash;
-use crate::index::BlockId;
+use crate::index::ArrayBlock;
 
 /// Bytes that the record of such a block takes in the log.
 const PASSING_BYTES: u64 = (RECORD_BYTES + BLOCK_BYTES) as u64;
@@ -33,13 +33,17 @@ pub(super) struct Passing {
 
 impl ICash {
     /// Notes an access. Whether it belongs to a stream that passes by.
-    pub(super) fn passes_by(&mut self, block: BlockId, is_write: bool) -> bool {
+    pub(super) fn passes_by(&mut self, block: ArrayBlock, is_write: bool) -> bool {
         let cutoff = self.options.sequential_cutoff;
         cutoff > 0 && self.streams.note(block, is_write) > cutoff
     }
 
     /// Reads a block and leaves everything as it is.
-    pub(super) fn read_past(&mut self, block: BlockId, page: &mut Page) -> Result<(), ArrayError> {
+    pub(super) fn read_past(
+        &mut self,
+        block: ArrayBlock,
+        page: &mut Page,
+    ) -> Result<(), ArrayError> {
         let content = self.present(block);
         // It was read for nobody who comes again.
         self.thawed = None;
@@ -49,7 +53,7 @@ impl ICash {
     }
 
     /// Gives a block new content that goes to the log as it is. Room for it is there.
-    pub(super) fn write_past(&mut self, block: BlockId, page: &Page) {
+    pub(super) fn write_past(&mut self, block: ArrayBlock, page: &Page) {
         self.end_virtual(block);
         self.end_bare(block);
         let passing = Passing {
@@ -63,7 +67,7 @@ impl ICash {
     }
 
     /// Ends what a block without a virtual block holds besides its durable content: it is recorded, or given up.
-    pub(super) fn end_bare(&mut self, block: BlockId) {
+    pub(super) fn end_bare(&mut self, block: ArrayBlock) {
         self.set_trimmed(block, false);
         if self.passing.remove(&block).is_some() {
             self.unrecorded.remove(&block);
@@ -72,13 +76,13 @@ impl ICash {
     }
 
     /// Whether a block has no virtual block and holds something else than what is durable.
-    pub(super) fn is_bare(&self, block: BlockId) -> bool {
+    pub(super) fn is_bare(&self, block: ArrayBlock) -> bool {
         self.trimmed.contains(&block) || self.passing.contains_key(&block)
     }
 
     /// A group recorded a block: if it passed by and is in the log, it goes home from there. With ordered write-back
     /// everything does anyway.
-    pub(super) fn note_passed(&mut self, block: BlockId, place: &BlockPlace) {
+    pub(super) fn note_passed(&mut self, block: ArrayBlock, place: &BlockPlace) {
         let is_in_log = matches!(place, BlockPlace::Whole(_));
         if is_in_log && self.shape.journal_blocks == 0 && self.passing.contains_key(&block) {
             self.to_home.insert(block);

@@ -9,14 +9,14 @@ use crate::icash::parameters::DELTA_LIMIT;
 use crate::icash::place::{BlockPlace, DataBlock};
 use crate::icash::signature::Signature;
 use crate::icash::state::ICash;
-use crate::index::BlockId;
+use crate::index::ArrayBlock;
 
 /// The users of a data block, counted anew.
 #[derive(Debug, Default)]
 struct Counted {
     holder: Option<Id>,
-    named_by: Option<BlockId>,
-    dependents: BTreeSet<BlockId>,
+    named_by: Option<ArrayBlock>,
+    dependents: BTreeSet<ArrayBlock>,
     associates: BTreeSet<Id>,
 }
 
@@ -209,7 +209,7 @@ impl ICash {
         let is_ordered = self.shape.journal_blocks > 0;
         let blocks = self.table.blocks();
         let blocks = blocks.filter(|&block| is_ordered && self.table.get(block).is_away());
-        let away: BTreeSet<BlockId> = blocks.collect();
+        let away: BTreeSet<ArrayBlock> = blocks.collect();
         if away != self.away {
             return Err(format!(
                 "away from home are {away:?}, counted are {:?}",
@@ -295,7 +295,7 @@ impl ICash {
         }
         let place = entry.place;
         Err(ArrayError::Damaged(format!(
-            "the durable content of block {lba:#x} at {place:?} is not what it holds"
+            "block {lba:#x} is recorded in {place}, and what is there is not its content"
         )))
     }
 

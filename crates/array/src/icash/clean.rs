@@ -15,7 +15,7 @@ use crate::icash::log::{Recorded, Unpacked};
 use crate::icash::parameters::{BLOCK_BYTES, Options};
 use crate::icash::place::LogPlace;
 use crate::icash::state::ICash;
-use crate::index::{BlockId, LogSegment};
+use crate::index::{ArrayBlock, LogSegment};
 
 /// Segments that cleaning makes free beyond the reserve when it begins.
 const AHEAD: u32 = 2;
@@ -123,7 +123,7 @@ impl ICash {
             self.move_records(live)?;
         } else {
             let blocks = live.iter().filter_map(|record| record.of.block());
-            let blocks: BTreeSet<BlockId> = blocks.collect();
+            let blocks: BTreeSet<ArrayBlock> = blocks.collect();
             self.counters.cleaned_home += blocks.len() as u64;
             self.write_back(&blocks)?;
         }

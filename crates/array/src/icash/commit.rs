@@ -17,13 +17,13 @@ use crate::icash::log::{Packed, Recorded, Unpacked, pack};
 use crate::icash::parameters::Mode;
 use crate::icash::place::{BlockPlace, DataBlock, Frozen, LogPlace};
 use crate::icash::state::ICash;
-use crate::index::{BlockId, FrozenPlace};
+use crate::index::{ArrayBlock, FrozenPlace};
 
 /// What a group records besides what is unrecorded.
 #[derive(Debug, Default)]
 pub(super) struct Extra {
     /// Blocks whose present content is durable at home, with its checksum.
-    pub homes: BTreeMap<BlockId, u32>,
+    pub homes: BTreeMap<ArrayBlock, u32>,
     /// Records of blocks that are not unrecorded, to be moved to the head of the log.
     pub moved: Vec<Unpacked>,
     /// What was written to frozen places, which are free.
@@ -31,7 +31,7 @@ pub(super) struct Extra {
 }
 
 impl Extra {
-    pub fn homes(homes: BTreeMap<BlockId, u32>) -> Self {
+    pub fn homes(homes: BTreeMap<ArrayBlock, u32>) -> Self {
         Extra {
             homes,
             ..Extra::default()
@@ -102,7 +102,7 @@ impl ICash {
     }
 
     /// The record of a block without a virtual block that is unrecorded.
-    fn virtual_less_record(&self, block: BlockId) -> Unpacked {
+    fn virtual_less_record(&self, block: ArrayBlock) -> Unpacked {
         match self.passing.get(&block) {
             Some(passing) => Unpacked {
                 payload: passing.page.to_vec(),
@@ -112,7 +112,7 @@ impl ICash {
         }
     }
 
-    fn bare_record(&self, block: BlockId, kind: RecordKind, crc: u32) -> Unpacked {
+    fn bare_record(&self, block: ArrayBlock, kind: RecordKind, crc: u32) -> Unpacked {
         Unpacked {
             of: Recorded::Block(block),
             lba: self.addresses.lba(block),
@@ -124,7 +124,7 @@ impl ICash {
     }
 
     /// The record of the present content of a virtual block.
-    fn record_of(&self, block: BlockId, id: Id) -> Unpacked {
+    fn record_of(&self, block: ArrayBlock, id: Id) -> Unpacked {
         let found = self.blocks.get(id);
         let mut record = self.bare_record(block, RecordKind::Slot, found.crc);
         record.data = found.data.unwrap_or(DataBlock::NONE);

@@ -9,7 +9,7 @@ use crate::icash::format::Areas;
 use crate::icash::parameters::BLOCK_BYTES;
 use crate::icash::place::{BlockEntry, BlockPlace, DataBlock, Frozen, LogPlace};
 use crate::icash::state::ICash;
-use crate::index::{BlockId, FrozenPlace, Slot};
+use crate::index::{ArrayBlock, FrozenPlace, Slot};
 
 /// What a block holds that was never written.
 pub(super) const ZEROS: Page = [0; BLOCK_BYTES];
@@ -35,7 +35,7 @@ fn verified(page: Page, expected: u32) -> Result<Page, ContentError> {
 
 impl ICash {
     /// What a block holds at present.
-    pub(super) fn present(&mut self, block: BlockId) -> Result<Page, ContentError> {
+    pub(super) fn present(&mut self, block: ArrayBlock) -> Result<Page, ContentError> {
         match self.blocks.find(block) {
             Some(id) => self.present_of(id),
             None if self.trimmed.contains(&block) => Ok(ZEROS),
@@ -84,7 +84,7 @@ impl ICash {
     /// The content of a block at a durable place.
     pub(super) fn stored(
         &mut self,
-        block: BlockId,
+        block: ArrayBlock,
         entry: &BlockEntry,
     ) -> Result<Page, ContentError> {
         match entry.place {

@@ -20,7 +20,7 @@ use crate::icash::format::table::{self, ENTRIES};
 use crate::icash::format::{Areas, Root, Shape, Superblock, bytes};
 use crate::icash::parameters::BLOCK_BYTES;
 use crate::icash::place::{BlockEntry, BlockPlace, RawEntry};
-use crate::index::{BlockId, LogSegment, TablePage};
+use crate::index::{ArrayBlock, LogSegment, TablePage};
 use crate::media::Media;
 
 /// The checkpoint that a new array has.
@@ -145,7 +145,7 @@ impl<'a> New<'a> {
         let blocks = self.shape.machines[0].blocks;
         let mut content = vec![0; ENTRIES * BLOCK_BYTES];
         for (page, copy) in (0..).map(TablePage).zip(&mut copies) {
-            let first = BlockId(page.0 * ENTRIES as u32);
+            let first = ArrayBlock(page.0 * ENTRIES as u32);
             let count = blocks.saturating_sub(first.0).min(ENTRIES as u32);
             if count == 0 {
                 break;
@@ -221,7 +221,7 @@ pub(super) fn write_superblock(
 }
 
 /// Refuses pages of an image among which something describes an array around what is before it: the image ends there.
-fn demand_no_array(first: BlockId, pages: &[Page]) -> Result<(), ArrayError> {
+fn demand_no_array(first: ArrayBlock, pages: &[Page]) -> Result<(), ArrayError> {
     for (position, page) in (0..).zip(pages) {
         let block = first + position;
         let around =

@@ -30,7 +30,7 @@ use crate::icash::open::{Recovered, recover};
 use crate::icash::ordered::{Batch, committed};
 use crate::icash::parameters::BLOCK_BYTES;
 use crate::icash::place::{BlockEntry, BlockPlace, DataBlock};
-use crate::index::{Address, BlockId};
+use crate::index::{Address, ArrayBlock};
 use crate::media::Media;
 
 /// What an array loses with its fast medium.
@@ -53,9 +53,9 @@ pub enum Loss {
 enum Change {
     None,
     /// These blocks go back to what they were in the last batch.
-    Back(BTreeMap<BlockId, BlockEntry>, Option<u32>),
+    Back(BTreeMap<ArrayBlock, BlockEntry>, Option<u32>),
     /// These are lost.
-    Lose(Vec<BlockId>),
+    Lose(Vec<ArrayBlock>),
 }
 
 /// What is lost if the fast medium of the array on a slow one is. Nothing is written.
@@ -74,7 +74,7 @@ pub fn loss_without_fast(slow: Arc<dyn Medium>) -> Result<Loss, ArrayError> {
                 BlockPlace::Zero => crc_of(&ZEROS),
                 _ => entry.crc,
             };
-            let differs = |&(&block, then): &(&BlockId, &BlockEntry)| {
+            let differs = |&(&block, then): &(&ArrayBlock, &BlockEntry)| {
                 then.place == BlockPlace::Lost || holds(then) != holds(&recovered.table.get(block))
             };
             let changed = entries.iter().filter(differs).map(|(&block, _)| block);
@@ -138,11 +138,11 @@ impl Recovered {
     fn without_fast(&self, media: &mut Media) -> Change {
         // That each lies in one place was checked before.
         let frozen: HashSet<DataBlock> = self.frozen().unwrap_or_default();
-        let needs_it = |&block: &BlockId| {
+        let needs_it = |&block: &ArrayBlock| {
             let data = self.table.get(block).place.data();
             data.is_some_and(|data| !frozen.contains(&data))
         };
-        let lost: Vec<BlockId> = self.table.blocks().filter(needs_it).collect();
+        let lost: Vec<ArrayBlock> = self.table.blocks().filter(needs_it).collect();
         match (lost.is_empty(), self.superblock.shape.journal_blocks) {
             (true, _) => Change::None,
             (false, 0) => Change::Lose(lost),
@@ -155,8 +155,8 @@ impl Recovered {
 
     /// The blocks that are not what they were in the last batch, or may not be, and what they were then. An image in the
     /// journal is brought home by every opening.
-    fn in_batch(&self, media: &mut Media, batch: &Batch) -> BTreeMap<BlockId, BlockEntry> {
-        let images: BTreeMap<BlockId, u32> = { batch.images.iter() }
+    fn in_batch(&self, media: &mut Media, batch: &Batch) -> BTreeMap<ArrayBlock, BlockEntry> {
+        let images: BTreeMap<ArrayBlock, u32> = { batch.images.iter() }
             .map(|image| (image.block, image.crc))
             .collect();
         let mut entries = BTreeMap::new();
@@ -184,10 +184,10 @@ impl Recovered {
     }
 
     /// The machine and the address there of each block.
-    fn named(&self, blocks: &[BlockId]) -> Vec<(u8, Address)> {
+    fn named(&self, blocks: &[ArrayBlock]) -> Vec<(u8, Address)> {
         let mut machines = self.addresses.machines().iter();
-        let (mut number, mut first, mut end) = (0, BlockId(0), BlockId(0));
-        let name = |&block: &BlockId| {
+        let (mut number, mut first, mut end) = (0, ArrayBlock(0), ArrayBlock(0));
+        let name = |&block: &ArrayBlock| {
             while block >= end {
                 let Some(&Machine {
                     number: next,

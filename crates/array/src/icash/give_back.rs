@@ -14,14 +14,14 @@ use crate::icash::format::Areas;
 use crate::icash::parameters::{BLOCK_BYTES, LONGEST_RUN};
 use crate::icash::place::BlockEntry;
 use crate::icash::state::ICash;
-use crate::index::{BlockId, Index};
+use crate::index::{ArrayBlock, Index};
 
 /// Ranges that one step gives back.
 const RANGES_OF_A_STEP: usize = 16;
 
 impl ICash {
     /// Notes what the durable content of a block leaves at home.
-    pub(super) fn note_unused_home(&mut self, block: BlockId, entry: &BlockEntry) {
+    pub(super) fn note_unused_home(&mut self, block: ArrayBlock, entry: &BlockEntry) {
         let is_unused = self.shape.journal_blocks == 0 && entry.has_home && entry.holds_nothing();
         match is_unused {
             true => self.unused_homes.insert(block),
@@ -61,7 +61,7 @@ impl ICash {
 
     /// Recounts which homes hold nothing that is needed.
     pub(super) fn check_unused_homes(&self) -> Result<(), String> {
-        let is_unused = |&block: &BlockId| {
+        let is_unused = |&block: &ArrayBlock| {
             let entry = self.table.get(block);
             entry.has_home && entry.holds_nothing() && self.shape.journal_blocks == 0
         };

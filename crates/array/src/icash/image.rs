@@ -21,7 +21,7 @@ use crate::icash::parameters::{SPARE_SLOTS, Similarity};
 use crate::icash::place::{BlockPlace, DataBlock};
 use crate::icash::state::ICash;
 use crate::icash::write_through::Loaded;
-use crate::index::{Address, BlockId};
+use crate::index::{Address, ArrayBlock};
 
 /// Blocks that go home at once.
 const STAGED: usize = 256;
@@ -147,7 +147,7 @@ impl ICash {
         native: u8,
         machine: u8,
         part: Range<Address>,
-        read: &mut dyn FnMut(&mut Self, BlockId, &mut Page) -> Result<(), ArrayError>,
+        read: &mut dyn FnMut(&mut Self, ArrayBlock, &mut Page) -> Result<(), ArrayError>,
     ) -> Result<Image, ArrayError> {
         self.addresses.blocks_of(native)?;
         let first = self.addresses.blocks_of(machine)?.start;
@@ -159,7 +159,7 @@ impl ICash {
         let mut page = ZEROS;
         let blocks = first + part.start.0..first + part.end.0;
         let mut loaded = self.load_frozen(native, blocks.clone())?;
-        for block in BlockId::each(blocks.clone()) {
+        for block in ArrayBlock::each(blocks.clone()) {
             if block >= loaded.end {
                 loaded = self.load_frozen(native, block..blocks.end)?;
             }
@@ -193,7 +193,7 @@ impl ICash {
     fn write_compared(
         &mut self,
         native: u8,
-        block: BlockId,
+        block: ArrayBlock,
         page: &Page,
         before: &Loaded,
         image: &mut Image,
@@ -230,7 +230,7 @@ impl ICash {
 
     /// Brings a native block to the pool, if it is not there and no other reference has to go for it. True if it
     /// was brought.
-    pub(super) fn load_native(&mut self, counterpart: BlockId) -> Result<bool, ArrayError> {
+    pub(super) fn load_native(&mut self, counterpart: ArrayBlock) -> Result<bool, ArrayError> {
         if self.blocks.find(counterpart).is_some() || !self.may_load() {
             return Ok(false);
         }
@@ -245,7 +245,7 @@ impl ICash {
     }
 
     /// The data block that a cached block is in or is a delta from.
-    pub(super) fn native_base(&self, counterpart: BlockId) -> Option<DataBlock> {
+    pub(super) fn native_base(&self, counterpart: ArrayBlock) -> Option<DataBlock> {
         let id = self.blocks.find(counterpart)?;
         let data = self.base_of(id).or(self.blocks.get(id).data);
         data.filter(|&data| self.pool.users(data).holder.is_some())
@@ -259,7 +259,7 @@ impl ICash {
 
     /// Whether the native place of a block can be written before it is said to hold anything: it holds nothing, and
     /// nothing will put content of the block there meanwhile.
-    fn goes_straight_home(&self, block: BlockId) -> bool {
+    fn goes_straight_home(&self, block: ArrayBlock) -> bool {
         let is_ordered = self.shape.journal_blocks > 0;
         !is_ordered
             && self.table.get(block).place == BlockPlace::Zero

@@ -4,7 +4,7 @@ use crate::error::ArrayError;
 use crate::icash::blocks::{Content, Form};
 use crate::icash::place::BlockPlace;
 use crate::icash::state::ICash;
-use crate::index::BlockId;
+use crate::index::ArrayBlock;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kept {
@@ -25,7 +25,7 @@ impl ICash {
     }
 
     /// As [`ICash::kept`], by the block itself.
-    pub(super) fn kept_of(&self, block: BlockId) -> Kept {
+    pub(super) fn kept_of(&self, block: ArrayBlock) -> Kept {
         if self.trimmed.contains(&block) {
             return Kept::Nothing;
         }

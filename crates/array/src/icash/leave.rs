@@ -14,7 +14,7 @@ use crate::error::{ArrayError, ContentError};
 use crate::icash::content::ZEROS;
 use crate::icash::place::BlockPlace;
 use crate::icash::state::ICash;
-use crate::index::{Address, BlockId};
+use crate::index::{Address, ArrayBlock};
 
 /// Blocks that go home at once.
 const STEP: u32 = 256;
@@ -44,7 +44,7 @@ impl ICash {
         while first < blocks.end {
             let end = blocks.end.min(first + STEP);
             self.bring_some_home(first..end)?;
-            for block in BlockId::each(first..end) {
+            for block in ArrayBlock::each(first..end) {
                 if let Err(why) = self.verify_home(block)? {
                     unreadable.push((Address(block - blocks.start), why));
                 }
@@ -59,12 +59,12 @@ impl ICash {
         Ok(unreadable)
     }
 
-    fn bring_some_home(&mut self, blocks: Range<BlockId>) -> Result<(), ArrayError> {
-        let away = |block: &BlockId| {
+    fn bring_some_home(&mut self, blocks: Range<ArrayBlock>) -> Result<(), ArrayError> {
+        let away = |block: &ArrayBlock| {
             let place = self.table.get(*block).place;
             !matches!(place, BlockPlace::Home | BlockPlace::Zero)
         };
-        let away: BTreeSet<BlockId> = BlockId::each(blocks).filter(away).collect();
+        let away: BTreeSet<ArrayBlock> = ArrayBlock::each(blocks).filter(away).collect();
         if !away.is_empty() {
             self.write_back(&away)?;
             self.keep_room()?;
@@ -74,7 +74,7 @@ impl ICash {
 
     /// Looks whether the native place of a block holds what the block holds, and mends it where a copy is left. That of one
     /// that holds nothing becomes zeros; what is zeros there stays a hole.
-    fn verify_home(&mut self, block: BlockId) -> Result<Result<(), ContentError>, ArrayError> {
+    fn verify_home(&mut self, block: ArrayBlock) -> Result<Result<(), ContentError>, ArrayError> {
         let entry = self.table.get(block);
         match entry.place {
             BlockPlace::Zero => self.clear_home(block)?,
@@ -96,7 +96,7 @@ impl ICash {
         Ok(Ok(()))
     }
 
-    fn clear_home(&mut self, block: BlockId) -> Result<(), ArrayError> {
+    fn clear_home(&mut self, block: ArrayBlock) -> Result<(), ArrayError> {
         self.unused_homes.remove(&block);
         let home = self.areas.home_of(block);
         let mut page = ZEROS;
@@ -107,7 +107,7 @@ impl ICash {
         }
     }
 
-    fn write_at_home(&mut self, block: BlockId, page: &Page) -> Result<(), ArrayError> {
+    fn write_at_home(&mut self, block: ArrayBlock, page: &Page) -> Result<(), ArrayError> {
         let home = self.areas.home_of(block);
         Ok(self.media.write(Device::Slow, home, page)?)
     }

@@ -27,7 +27,7 @@ use crate::icash::ram::DataBlocks;
 use crate::icash::segments::Segments;
 use crate::icash::state::ICash;
 use crate::icash::table::Table;
-use crate::index::{BlockId, FrozenPlace, LogBlock, TablePage};
+use crate::index::{ArrayBlock, FrozenPlace, LogBlock, TablePage};
 use crate::media::Media;
 
 /// What a recovery found, before anything is written.
@@ -369,7 +369,7 @@ impl ICash {
             to_home: Default::default(),
             streams: Default::default(),
             dirty: 0,
-            next_ahead: BlockId(0),
+            next_ahead: ArrayBlock(0),
             unused_homes: Default::default(),
             unrecorded: Default::default(),
             unrecorded_bytes: 0,

@@ -19,7 +19,7 @@ use crate::icash::format::journal::{self, Image};
 use crate::icash::parameters::{BLOCK_BYTES, LONGEST_RUN, Mode};
 use crate::icash::place::BlockEntry;
 use crate::icash::state::ICash;
-use crate::index::{BlockId, JournalPlace};
+use crate::index::{ArrayBlock, JournalPlace};
 use crate::media::Media;
 
 /// The batch in the journal.
@@ -44,7 +44,7 @@ pub(super) fn committed(media: &mut Media, areas: &Areas, tag: u64) -> Batch {
 
 impl ICash {
     /// Notes whether a block is at home.
-    pub(super) fn note_away(&mut self, block: BlockId) {
+    pub(super) fn note_away(&mut self, block: ArrayBlock) {
         if self.shape.journal_blocks == 0 {
             return;
         }
@@ -100,7 +100,7 @@ impl ICash {
         let copied = self.copy_home(&images)?;
         self.counters.batches += 1;
         self.counters.written_home += images.len() as u64;
-        let homes: BTreeMap<BlockId, u32> = copied
+        let homes: BTreeMap<ArrayBlock, u32> = copied
             .iter()
             .map(|image| (image.block, image.crc))
             .collect();
@@ -160,7 +160,7 @@ impl ICash {
         let unknown = copied
             .iter()
             .filter(|image| !self.table.get(image.block).has_home);
-        let unknown: Vec<BlockId> = unknown.map(|image| image.block).collect();
+        let unknown: Vec<ArrayBlock> = unknown.map(|image| image.block).collect();
         for &block in &unknown {
             let entry = self.table.get(block);
             self.table.set(
@@ -184,7 +184,7 @@ impl ICash {
     fn copy_home(&mut self, images: &[Image]) -> Result<Vec<Image>, ArrayError> {
         let mut copied = Vec::new();
         let mut run: Vec<u8> = Vec::new();
-        let mut next = BlockId(0);
+        let mut next = ArrayBlock(0);
         for (place, image) in (0..).map(JournalPlace).zip(images) {
             let mut page = ZEROS;
             let read = self
@@ -209,8 +209,8 @@ impl ICash {
     }
 
     /// Writes contents to the native places of the blocks before `next`.
-    fn write_home_run(&mut self, next: BlockId, run: &mut Vec<u8>) -> Result<(), ArrayError> {
-        let first = BlockId(next.0 - (run.len() / BLOCK_BYTES) as u32);
+    fn write_home_run(&mut self, next: ArrayBlock, run: &mut Vec<u8>) -> Result<(), ArrayError> {
+        let first = ArrayBlock(next.0 - (run.len() / BLOCK_BYTES) as u32);
         self.write_run_at(self.areas.home_of(first), run)
     }
 }

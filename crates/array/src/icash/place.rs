@@ -120,6 +120,34 @@ impl BlockPlace {
     }
 }
 
+impl fmt::Display for LogPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = self.offset + self.bytes;
+        write!(
+            f,
+            "bytes {} to {end} of block {} of the log",
+            self.offset, self.block
+        )
+    }
+}
+
+impl fmt::Display for BlockPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BlockPlace::Zero => f.write_str("nowhere, as zeros"),
+            BlockPlace::Home => f.write_str("its place on the slow medium"),
+            BlockPlace::Slot(data) => write!(f, "data block {data}"),
+            BlockPlace::Own { data, at } => {
+                write!(f, "{at}, a delta from its own data block {data}")
+            }
+            BlockPlace::Delta { base, at } => write!(f, "{at}, a delta from data block {base}"),
+            BlockPlace::Alone(at) => write!(f, "{at}, compressed"),
+            BlockPlace::Whole(block) => write!(f, "block {block} of the log"),
+            BlockPlace::Lost => f.write_str("nowhere: it was on a fast medium that was replaced"),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockEntry {
     pub place: BlockPlace,

@@ -16,16 +16,16 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use crate::icash::blocks::Id;
 use crate::icash::place::{DataBlock, Frozen};
-use crate::index::{BlockId, FrozenPlace, Index, Slot};
+use crate::index::{ArrayBlock, FrozenPlace, Index, Slot};
 
 #[derive(Debug, Default)]
 pub struct Users {
     /// The virtual block whose data block it is.
     pub holder: Option<Id>,
     /// The block whose durable place names it as its own.
-    pub named_by: Option<BlockId>,
+    pub named_by: Option<ArrayBlock>,
     /// Blocks whose durable place is a delta from it.
-    pub dependents: BTreeSet<BlockId>,
+    pub dependents: BTreeSet<ArrayBlock>,
     /// Virtual blocks, not its holder, whose present content is a delta from it in RAM.
     pub associates: BTreeSet<Id>,
     slot: Option<Slot>,

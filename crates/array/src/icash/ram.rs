@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use flashlore_delta::Page;
 
-use crate::index::{BlockId, index};
+use crate::index::{ArrayBlock, index};
 use crate::lru::Lru;
 use crate::put;
 
@@ -20,9 +20,9 @@ index!(
 pub struct DataBlocks {
     budget: u32,
     /// By place: the block and its content.
-    held: Vec<(BlockId, Box<Page>)>,
+    held: Vec<(ArrayBlock, Box<Page>)>,
     free: Vec<RamPlace>,
-    of_block: HashMap<BlockId, RamPlace>,
+    of_block: HashMap<ArrayBlock, RamPlace>,
     order: Lru<RamPlace>,
 }
 
@@ -38,13 +38,13 @@ impl DataBlocks {
         }
     }
 
-    pub fn get(&self, block: BlockId) -> Option<&Page> {
+    pub fn get(&self, block: ArrayBlock) -> Option<&Page> {
         let place = self.of_block.get(&block)?;
         Some(&self.held[place.index()].1)
     }
 
     /// Holds the present content of a block, as that of the last access; the oldest gives way.
-    pub fn put(&mut self, block: BlockId, page: &Page) {
+    pub fn put(&mut self, block: ArrayBlock, page: &Page) {
         if self.budget == 0 {
             return;
         }
@@ -65,7 +65,7 @@ impl DataBlocks {
     }
 
     /// Forgets a block whose content changes, or that nobody remembers any more.
-    pub fn remove(&mut self, block: BlockId) {
+    pub fn remove(&mut self, block: ArrayBlock) {
         if let Some(place) = self.of_block.remove(&block) {
             self.order.remove(place);
             self.free.push(place);
@@ -73,15 +73,15 @@ impl DataBlocks {
     }
 
     /// The blocks whose contents are here.
-    pub fn blocks(&self) -> impl Iterator<Item = BlockId> + '_ {
+    pub fn blocks(&self) -> impl Iterator<Item = ArrayBlock> + '_ {
         self.of_block.keys().copied()
     }
 
     pub fn heap_bytes(&self) -> usize {
-        self.held.capacity() * size_of::<(BlockId, Box<Page>)>()
+        self.held.capacity() * size_of::<(ArrayBlock, Box<Page>)>()
             + self.held.len() * size_of::<Page>()
             + self.order.heap_bytes()
-            + self.of_block.capacity() * (size_of::<(BlockId, RamPlace)>() + 1)
+            + self.of_block.capacity() * (size_of::<(ArrayBlock, RamPlace)>() + 1)
     }
 
     pub fn check(&self) -> Result<(), String> {
@@ -113,7 +113,7 @@ mod tests {
     fn the_oldest_gives_way_and_nothing_is_held_without_a_budget() {
         let page = |byte| [byte; 4096];
         let mut ram = DataBlocks::new(2);
-        let [first, second, third] = [7, 8, 9].map(BlockId);
+        let [first, second, third] = [7, 8, 9].map(ArrayBlock);
         ram.put(first, &page(1));
         ram.put(second, &page(2));
         ram.put(first, &page(3));

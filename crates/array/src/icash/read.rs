@@ -12,11 +12,11 @@ use crate::icash::place::{BlockEntry, BlockPlace, LogPlace};
 use crate::icash::segments::segments_of;
 use crate::icash::signature::Signature;
 use crate::icash::state::ICash;
-use crate::index::{BlockId, LogBlock};
+use crate::index::{ArrayBlock, LogBlock};
 
 /// A delta found in a block of the log.
 struct Neighbour {
-    block: BlockId,
+    block: ArrayBlock,
     at: LogPlace,
     bytes: Vec<u8>,
 }
@@ -51,7 +51,11 @@ impl ICash {
         Ok(())
     }
 
-    pub(super) fn read_block(&mut self, block: BlockId, page: &mut Page) -> Result<(), ArrayError> {
+    pub(super) fn read_block(
+        &mut self,
+        block: ArrayBlock,
+        page: &mut Page,
+    ) -> Result<(), ArrayError> {
         self.thawed = None;
         match self.blocks.find(block) {
             Some(id) => self.read_hit(block, id, page),
@@ -59,7 +63,7 @@ impl ICash {
         }
     }
 
-    fn read_hit(&mut self, block: BlockId, id: Id, page: &mut Page) -> Result<(), ArrayError> {
+    fn read_hit(&mut self, block: ArrayBlock, id: Id, page: &mut Page) -> Result<(), ArrayError> {
         self.counters.ram_hits += u64::from(self.ram.get(block).is_some());
         let content = self.present_of(id);
         *page = content.map_err(|source| self.addresses.unreadable(block, source))?;
@@ -76,7 +80,7 @@ impl ICash {
     }
 
     /// Reads a block without a virtual block. One that holds zeros gets none; any other gets one, if there is room.
-    fn read_miss(&mut self, block: BlockId, page: &mut Page) -> Result<(), ArrayError> {
+    fn read_miss(&mut self, block: ArrayBlock, page: &mut Page) -> Result<(), ArrayError> {
         self.counters.misses += 1;
         if self.trimmed.contains(&block) {
             *page = ZEROS;
@@ -120,7 +124,7 @@ impl ICash {
     /// The content at a durable place, and the block of the log that was read for it.
     fn read_stored(
         &mut self,
-        block: BlockId,
+        block: ArrayBlock,
         entry: &BlockEntry,
     ) -> Result<(Page, Option<LogPage>), ContentError> {
         let (Some(at), Some(form)) = (entry.place.at(), form_of(&entry.place)) else {
@@ -136,7 +140,7 @@ impl ICash {
 
     /// Gives a block that was read a virtual block: with the bytes that were read, as an associate of the block with
     /// the same address elsewhere, or with a data block.
-    fn admit(&mut self, block: BlockId, entry: &BlockEntry, page: &Page, log: Option<&LogPage>) {
+    fn admit(&mut self, block: ArrayBlock, entry: &BlockEntry, page: &Page, log: Option<&LogPage>) {
         let (signature, sketch) = self.signatures_of(page);
         let content = match (log, entry.place.at(), form_of(&entry.place)) {
             (Some(log), Some(at), Some(form)) => {
@@ -159,7 +163,7 @@ impl ICash {
     /// The content as a delta from the block with the same address in another machine.
     fn as_counterpart(
         &mut self,
-        block: BlockId,
+        block: ArrayBlock,
         page: &Page,
         signature: &Signature,
         sketch: Option<&Sketch>,
@@ -193,7 +197,7 @@ impl ICash {
 
     /// Brings the other deltas of a block of the log to RAM, as far as that displaces nothing that would have
     /// to be written.
-    fn unpack_neighbours(&mut self, wanted: BlockId, log: &LogPage) {
+    fn unpack_neighbours(&mut self, wanted: ArrayBlock, log: &LogPage) {
         for neighbour in self.neighbours(log) {
             let Neighbour { block, at, bytes } = neighbour;
             if block == wanted || !self.make_room_for_neighbour(bytes.len()) {

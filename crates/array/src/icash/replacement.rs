@@ -20,7 +20,7 @@ use crate::icash::parameters::{SPARE_SEGMENTS, SPARE_SLOTS, SPARE_VIRTUAL_BLOCKS
 use crate::icash::place::{BlockPlace, DataBlock};
 use crate::icash::state::ICash;
 use crate::icash::table::Table;
-use crate::index::BlockId;
+use crate::index::ArrayBlock;
 
 impl ICash {
     /// Makes what a request may need: room in the log, virtual blocks, data blocks, segments.
@@ -152,7 +152,7 @@ impl ICash {
 
     /// What goes home together: what the data block of one virtual block needs to become free, and what those of the
     /// oldest others do. If the first is a reference, references are among the others: their turn is next.
-    fn oldest_to_write_home(&mut self, id: Id) -> BTreeSet<BlockId> {
+    fn oldest_to_write_home(&mut self, id: Id) -> BTreeSet<ArrayBlock> {
         let for_reference = self.is_reference(id);
         let (pool, table) = (&self.pool, &self.table);
         let goes_too = |_, found: &Virtual| match pool.is_base(found.data) {
@@ -182,7 +182,7 @@ impl ICash {
 
     /// Blocks that go home before a reference's data block can be replaced: those whose durable content needs it,
     /// and those whose next record would.
-    fn based_on(&self, data: DataBlock) -> impl Iterator<Item = BlockId> {
+    fn based_on(&self, data: DataBlock) -> impl Iterator<Item = ArrayBlock> {
         let users = self.pool.users(data);
         let associates = users.associates.iter();
         let present = associates.filter_map(|&id| self.blocks.get(id).block);

@@ -22,7 +22,7 @@ use crate::icash::parameters::{Mode, Similarity};
 use crate::icash::place::DataBlock;
 use crate::icash::signature::Signature;
 use crate::icash::state::ICash;
-use crate::index::BlockId;
+use crate::index::ArrayBlock;
 
 /// Blocks that one step of a scan looks at (chosen here): some milliseconds' worth of reading and encoding.
 const BLOCKS_OF_A_STEP: usize = 16;
@@ -31,7 +31,7 @@ const BLOCKS_OF_A_STEP: usize = 16;
 #[derive(Debug, Clone)]
 struct Candidate {
     /// The block; none for a reference without an address.
-    block: Option<BlockId>,
+    block: Option<ArrayBlock>,
     data: Option<DataBlock>,
     signature: Signature,
     sketch: Option<Sketch>,
@@ -90,7 +90,7 @@ pub(super) struct Scan {
 /// What a scan does next, with what is left of it, the next one last.
 enum Stage {
     /// References that lost their last associate and were written meanwhile get a data block with their content.
-    Former(Vec<BlockId>),
+    Former(Vec<ArrayBlock>),
     /// Data blocks whose signature is not known are read.
     Learn(Vec<(Id, DataBlock)>),
     /// Independents become associates or references; then associates go over to new references.
@@ -293,7 +293,7 @@ impl ICash {
 
     /// Makes an independent an associate of one of these data blocks, if its delta is short enough, or lets it be
     /// compressed, if that is shorter. Content that only the slow medium has, and not RAM, is left alone.
-    fn join(&mut self, block: BlockId, bases: &[DataBlock]) -> Result<bool, ArrayError> {
+    fn join(&mut self, block: ArrayBlock, bases: &[DataBlock]) -> Result<bool, ArrayError> {
         if bases.is_empty() {
             return Ok(false);
         }
@@ -337,7 +337,7 @@ impl ICash {
 
     fn relink_one(
         &mut self,
-        block: BlockId,
+        block: ArrayBlock,
         candidate: &Candidate,
         bases: &[DataBlock],
     ) -> Result<(), ArrayError> {
@@ -409,7 +409,7 @@ impl ICash {
     }
 
     /// The data block of an independent, which others' deltas may be based on. Content that is in RAM gets one.
-    fn become_base(&mut self, block: BlockId) -> Result<Option<DataBlock>, ArrayError> {
+    fn become_base(&mut self, block: ArrayBlock) -> Result<Option<DataBlock>, ArrayError> {
         self.make_ready()?;
         let Some(id) = self.independent(block) else {
             return Ok(None);
@@ -425,19 +425,19 @@ impl ICash {
     }
 
     /// Blocks that were references, lost their last associate and were written meanwhile, the newest last.
-    fn former_references(&self) -> Vec<BlockId> {
+    fn former_references(&self) -> Vec<ArrayBlock> {
         let head = self.blocks.newest_first().take(self.options.scan_blocks);
         let former = head.filter(|(id, found)| {
             let is_own = matches!(found.content, Content::Held(Form::Delta(base), _) if found.data == Some(base));
             is_own && !self.is_reference(*id)
         });
-        let mut former: Vec<BlockId> = former.filter_map(|(_, found)| found.block).collect();
+        let mut former: Vec<ArrayBlock> = former.filter_map(|(_, found)| found.block).collect();
         former.reverse();
         former
     }
 
     /// Gives a block that was a reference a data block with its content.
-    fn give_data_block(&mut self, block: BlockId) -> Result<(), ArrayError> {
+    fn give_data_block(&mut self, block: ArrayBlock) -> Result<(), ArrayError> {
         self.make_ready()?;
         if let Some(id) = self.independent(block)
             && matches!(
@@ -483,7 +483,7 @@ impl ICash {
     }
 
     /// The virtual block of a block, if it is independent.
-    fn independent(&self, block: BlockId) -> Option<Id> {
+    fn independent(&self, block: ArrayBlock) -> Option<Id> {
         let id = self.blocks.find(block)?;
         let is_independent = !self.is_reference(id) && self.base_of(id).is_none();
         is_independent.then_some(id)

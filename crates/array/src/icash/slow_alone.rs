@@ -16,7 +16,7 @@ use crate::icash::open::recover;
 use crate::icash::ordered::committed;
 use crate::icash::place::BlockPlace;
 use crate::icash::table::Table;
-use crate::index::{BlockId, JournalPlace};
+use crate::index::{ArrayBlock, JournalPlace};
 use crate::media::Media;
 
 /// The native places of an array and the batch that was on its way there.
@@ -27,7 +27,7 @@ pub struct SlowAlone {
     was_closed: bool,
     table: Table,
     /// Place and checksum of the image of each block in the journal.
-    images: BTreeMap<BlockId, (JournalPlace, u32)>,
+    images: BTreeMap<ArrayBlock, (JournalPlace, u32)>,
 }
 
 impl SlowAlone {
@@ -86,7 +86,7 @@ impl SlowAlone {
         Ok(if is_there { Kept::Whole } else { Kept::Nothing })
     }
 
-    fn content(&mut self, block: BlockId) -> Result<Page, ContentError> {
+    fn content(&mut self, block: ArrayBlock) -> Result<Page, ContentError> {
         let entry = self.table.get(block);
         if entry.place == BlockPlace::Lost {
             return Err(ContentError::Lost);

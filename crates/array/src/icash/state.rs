@@ -40,7 +40,7 @@ use crate::icash::segments::Segments;
 use crate::icash::signature::Signature;
 use crate::icash::streams::Streams;
 use crate::icash::table::Table;
-use crate::index::BlockId;
+use crate::index::ArrayBlock;
 use crate::media::Media;
 use flashlore_content::Sketch;
 use flashlore_delta::Page;
@@ -67,21 +67,21 @@ pub struct ICash {
     pub(super) segments: Segments,
     pub(super) heatmap: Heatmap,
     pub(super) ram: DataBlocks,
-    pub(super) trimmed: BTreeSet<BlockId>,
+    pub(super) trimmed: BTreeSet<ArrayBlock>,
     /// Content that passes by and waits for the log.
-    pub(super) passing: BTreeMap<BlockId, Passing>,
+    pub(super) passing: BTreeMap<ArrayBlock, Passing>,
     /// Blocks that passed by and go home from the log.
-    pub(super) to_home: BTreeSet<BlockId>,
+    pub(super) to_home: BTreeSet<ArrayBlock>,
     pub(super) streams: Streams,
     /// Blocks whose durable content is not at home.
     pub(super) dirty: u64,
     /// Where the search for such blocks goes on.
-    pub(super) next_ahead: BlockId,
+    pub(super) next_ahead: ArrayBlock,
     /// Blocks that durably hold nothing, and whose homes were written once and not given back since.
-    pub(super) unused_homes: BTreeSet<BlockId>,
-    pub(super) unrecorded: BTreeSet<BlockId>,
+    pub(super) unused_homes: BTreeSet<ArrayBlock>,
+    pub(super) unrecorded: BTreeSet<ArrayBlock>,
     /// With ordered write-back the blocks whose durable content is not at home.
-    pub(super) away: BTreeSet<BlockId>,
+    pub(super) away: BTreeSet<ArrayBlock>,
     /// Whether the last batch may not be at home completely.
     pub(super) is_copying: bool,
     /// Bytes the records of all of them will take.
@@ -360,7 +360,7 @@ impl ICash {
     }
 
     /// Notes that a block without a virtual block is zeros, or is not any more.
-    pub(super) fn set_trimmed(&mut self, block: BlockId, is_trimmed: bool) {
+    pub(super) fn set_trimmed(&mut self, block: ArrayBlock, is_trimmed: bool) {
         if is_trimmed && self.trimmed.insert(block) {
             self.unrecorded.insert(block);
             self.unrecorded_bytes += RECORD_BYTES as u64;
@@ -383,7 +383,7 @@ impl ICash {
 
     /// Ends the virtual block of a block whose content is replaced or given up. A reference keeps what deltas are based
     /// on, without an address.
-    pub(super) fn end_virtual(&mut self, block: BlockId) {
+    pub(super) fn end_virtual(&mut self, block: ArrayBlock) {
         match self.blocks.find(block) {
             Some(id) if self.is_reference(id) => self.detach(id),
             Some(id) => {
@@ -406,7 +406,7 @@ impl ICash {
     }
 
     /// Changes the durable place of a block. Who uses what is noted before what the old place used is given up.
-    pub(super) fn set_place(&mut self, block: BlockId, place: BlockPlace, crc: u32) {
+    pub(super) fn set_place(&mut self, block: ArrayBlock, place: BlockPlace, crc: u32) {
         let old = self.table.get(block);
         let has_home = old.has_home || place == BlockPlace::Home;
         let entry = BlockEntry {
@@ -437,7 +437,7 @@ impl ICash {
     }
 
     /// Notes what the durable place of a block uses.
-    pub(super) fn use_place(&mut self, block: BlockId, place: &BlockPlace) {
+    pub(super) fn use_place(&mut self, block: ArrayBlock, place: &BlockPlace) {
         if let Some((log, bytes)) = place.log() {
             self.space.add_live(log, bytes);
         }

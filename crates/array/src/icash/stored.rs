@@ -3,7 +3,7 @@
 use crate::error::ArrayError;
 use crate::icash::place::BlockPlace;
 use crate::icash::state::ICash;
-use crate::index::BlockId;
+use crate::index::ArrayBlock;
 
 /// Blocks of a virtual machine by the place of their durable content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,7 +32,7 @@ impl ICash {
     /// Looks at each of its blocks.
     pub fn how_stored(&self, machine: u8) -> Result<Stored, ArrayError> {
         let mut stored = Stored::default();
-        for block in BlockId::each(self.addresses.blocks_of(machine)?) {
+        for block in ArrayBlock::each(self.addresses.blocks_of(machine)?) {
             match self.table.get(block).place {
                 BlockPlace::Zero => stored.zeros += 1,
                 BlockPlace::Home => stored.home += 1,

@@ -3,7 +3,7 @@
 //! Invariant: at most [`STREAMS`] are known. A new one takes the place of the one that went on longest ago, so that many
 //! single accesses may hide a stream that pauses; it is found again when it goes on.
 
-use crate::index::BlockId;
+use crate::index::ArrayBlock;
 
 /// Streams that are known at once (chosen here, as many clients read files at the same time).
 const STREAMS: usize = 64;
@@ -12,7 +12,7 @@ const STREAMS: usize = 64;
 struct Stream {
     is_write: bool,
     /// The block that it goes on with.
-    next: BlockId,
+    next: ArrayBlock,
     blocks: u32,
     /// When it went on last, counted in accesses.
     last: u64,
@@ -26,7 +26,7 @@ pub struct Streams {
 
 impl Streams {
     /// Notes an access to a block. How many blocks the stream has that it belongs to, this one too.
-    pub fn note(&mut self, block: BlockId, is_write: bool) -> u32 {
+    pub fn note(&mut self, block: ArrayBlock, is_write: bool) -> u32 {
         self.accesses += 1;
         // A block that is accessed again, as by requests of less than a block, is no new one.
         let goes_on = |stream: &&mut Stream| {
@@ -56,8 +56,8 @@ impl Streams {
 }
 
 /// The block behind one.
-fn behind(block: BlockId) -> BlockId {
-    BlockId(block.0.saturating_add(1))
+fn behind(block: ArrayBlock) -> ArrayBlock {
+    ArrayBlock(block.0.saturating_add(1))
 }
 
 #[cfg(test)]
@@ -68,21 +68,21 @@ mod tests {
     fn streams_are_followed_side_by_side_reads_and_writes_apart() {
         let mut streams = Streams::default();
         for number in 0..100 {
-            assert_eq!(streams.note(BlockId(number), false), number + 1);
-            assert_eq!(streams.note(BlockId(5000 + number), false), number + 1);
-            assert_eq!(streams.note(BlockId(number), true), number + 1);
+            assert_eq!(streams.note(ArrayBlock(number), false), number + 1);
+            assert_eq!(streams.note(ArrayBlock(5000 + number), false), number + 1);
+            assert_eq!(streams.note(ArrayBlock(number), true), number + 1);
             // By no stream, and no more than fit beside the three.
             if number % 2 == 0 {
-                assert_eq!(streams.note(BlockId(90_000 + 7 * number), false), 1);
+                assert_eq!(streams.note(ArrayBlock(90_000 + 7 * number), false), 1);
             }
         }
-        assert_eq!(streams.note(BlockId(102), false), 1);
+        assert_eq!(streams.note(ArrayBlock(102), false), 1);
         assert_eq!(
-            streams.note(BlockId(5100), true),
+            streams.note(ArrayBlock(5100), true),
             1,
             "only reads came there"
         );
-        assert_eq!(streams.note(BlockId(100), false), 101);
+        assert_eq!(streams.note(ArrayBlock(100), false), 101);
     }
 
     #[test]
@@ -90,26 +90,26 @@ mod tests {
         let mut streams = Streams::default();
         for block in 0..10 {
             for _ in 0..8 {
-                assert_eq!(streams.note(BlockId(block), true), block + 1);
+                assert_eq!(streams.note(ArrayBlock(block), true), block + 1);
             }
         }
         assert_eq!(streams.known.len(), 1);
-        assert_eq!(streams.note(BlockId(u32::MAX), true), 1);
-        assert_eq!(streams.note(BlockId(u32::MAX), true), 2);
+        assert_eq!(streams.note(ArrayBlock(u32::MAX), true), 1);
+        assert_eq!(streams.note(ArrayBlock(u32::MAX), true), 2);
     }
 
     #[test]
     fn the_one_that_paused_longest_is_forgotten() {
         let mut streams = Streams::default();
-        streams.note(BlockId(0), false);
-        streams.note(BlockId(1), false);
+        streams.note(ArrayBlock(0), false);
+        streams.note(ArrayBlock(1), false);
         for number in 0..STREAMS as u32 - 1 {
-            streams.note(BlockId(10_000 + 9 * number), false);
+            streams.note(ArrayBlock(10_000 + 9 * number), false);
         }
-        assert_eq!(streams.note(BlockId(2), false), 3);
+        assert_eq!(streams.note(ArrayBlock(2), false), 3);
         for number in 0..STREAMS as u32 {
-            streams.note(BlockId(20_000 + 9 * number), false);
+            streams.note(ArrayBlock(20_000 + 9 * number), false);
         }
-        assert_eq!(streams.note(BlockId(3), false), 1);
+        assert_eq!(streams.note(ArrayBlock(3), false), 1);
     }
 }

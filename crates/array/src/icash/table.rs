@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::icash::format::table::{ENTRIES, pages_of};
 use crate::icash::place::{BlockEntry, Frozen, RawEntry};
-use crate::index::{BlockId, FrozenPlace, TablePage};
+use crate::index::{ArrayBlock, FrozenPlace, TablePage};
 
 #[derive(Debug)]
 pub struct Table {
@@ -33,21 +33,21 @@ impl Table {
         self.entries.len() as u32
     }
 
-    pub fn has(&self, block: BlockId) -> bool {
+    pub fn has(&self, block: ArrayBlock) -> bool {
         block.0 < self.len()
     }
 
     /// All blocks, in order.
-    pub fn blocks(&self) -> impl Iterator<Item = BlockId> + use<> {
-        BlockId::first(self.len())
+    pub fn blocks(&self) -> impl Iterator<Item = ArrayBlock> + use<> {
+        ArrayBlock::first(self.len())
     }
 
-    pub fn get(&self, block: BlockId) -> BlockEntry {
+    pub fn get(&self, block: ArrayBlock) -> BlockEntry {
         let raw = self.entries[block.index()];
         raw.entry().expect("only entries are stored")
     }
 
-    pub fn set(&mut self, block: BlockId, entry: BlockEntry) {
+    pub fn set(&mut self, block: ArrayBlock, entry: BlockEntry) {
         self.entries[block.index()] = entry.into();
         self.dirty.insert(TablePage(block.0 / ENTRIES as u32));
     }

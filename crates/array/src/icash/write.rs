@@ -12,7 +12,7 @@ use crate::icash::parameters::{BLOCK_BYTES, Compression, Similarity, TooBig};
 use crate::icash::place::{BlockPlace, DataBlock};
 use crate::icash::signature::Signature;
 use crate::icash::state::ICash;
-use crate::index::BlockId;
+use crate::index::ArrayBlock;
 
 /// Where new content was put before the block is said to hold it.
 enum New {
@@ -22,7 +22,7 @@ enum New {
 
 impl ICash {
     /// Gives a block new content. Virtual block, data block and segments for it are free.
-    pub(super) fn write_block(&mut self, block: BlockId, page: &Page) -> Result<(), ArrayError> {
+    pub(super) fn write_block(&mut self, block: ArrayBlock, page: &Page) -> Result<(), ArrayError> {
         self.thawed = None;
         let id = self.blocks.find(block);
         match id {
@@ -45,7 +45,7 @@ impl ICash {
     /// Gives a block content as a delta from a data block, or compressed, if that is short.
     pub(super) fn write_encoded(
         &mut self,
-        block: BlockId,
+        block: ArrayBlock,
         page: &Page,
         base: Option<DataBlock>,
     ) -> bool {
@@ -64,7 +64,7 @@ impl ICash {
     /// Lets a block hold content that was put somewhere.
     fn take_new(
         &mut self,
-        block: BlockId,
+        block: ArrayBlock,
         id: Option<Id>,
         new: New,
         page: &Page,
@@ -94,7 +94,7 @@ impl ICash {
     }
 
     /// Gives the content of a block up.
-    pub(super) fn trim_block(&mut self, block: BlockId) {
+    pub(super) fn trim_block(&mut self, block: ArrayBlock) {
         self.end_virtual(block);
         self.end_bare(block);
         self.set_trimmed(block, self.table.get(block).place != BlockPlace::Zero);
@@ -103,7 +103,7 @@ impl ICash {
     /// The data block that new content of a block is compared with.
     fn base_for(
         &mut self,
-        block: BlockId,
+        block: ArrayBlock,
         id: Option<Id>,
         signature: &Signature,
         sketch: Option<&Sketch>,
@@ -129,7 +129,7 @@ impl ICash {
     /// resembles this signature: the one that does most. A frozen one is left alone: for a delta the disk would be read.
     pub(super) fn counterpart(
         &self,
-        block: BlockId,
+        block: ArrayBlock,
         signature: &Signature,
         sketch: Option<&Sketch>,
     ) -> Option<DataBlock> {
@@ -242,7 +242,7 @@ impl ICash {
 
     /// The virtual block that gets new content. A reference whose content goes to a data block of its own, or
     /// becomes a delta from another reference, leaves its frozen one behind.
-    fn virtual_for(&mut self, block: BlockId, id: Option<Id>, new: &New) -> Id {
+    fn virtual_for(&mut self, block: ArrayBlock, id: Option<Id>, new: &New) -> Id {
         self.end_bare(block);
         let leaves_slot = |id: Id| match *new {
             New::Slot(_) => true,

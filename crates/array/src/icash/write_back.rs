@@ -17,12 +17,12 @@ use crate::icash::kept::Kept;
 use crate::icash::parameters::{BLOCK_BYTES, LONGEST_RUN};
 use crate::icash::place::BlockPlace;
 use crate::icash::state::ICash;
-use crate::index::BlockId;
+use crate::index::ArrayBlock;
 
 /// Contents of consecutive blocks.
 #[derive(Default)]
 struct Run {
-    first: BlockId,
+    first: ArrayBlock,
     bytes: Vec<u8>,
     crcs: Vec<u32>,
 }
@@ -30,15 +30,15 @@ struct Run {
 impl ICash {
     /// Writes blocks home and makes that durable: these, or with ordered write-back all that are not there. A block
     /// that cannot be read or written stays where it is and is marked as stuck.
-    pub(super) fn write_back(&mut self, blocks: &BTreeSet<BlockId>) -> Result<(), ArrayError> {
+    pub(super) fn write_back(&mut self, blocks: &BTreeSet<ArrayBlock>) -> Result<(), ArrayError> {
         match self.shape.journal_blocks {
             0 => self.write_back_some(blocks),
             _ => self.write_back_all(),
         }
     }
 
-    fn write_back_some(&mut self, blocks: &BTreeSet<BlockId>) -> Result<(), ArrayError> {
-        let is_at_home = |block: &BlockId| self.table.get(*block).place == BlockPlace::Home;
+    fn write_back_some(&mut self, blocks: &BTreeSet<ArrayBlock>) -> Result<(), ArrayError> {
+        let is_at_home = |block: &ArrayBlock| self.table.get(*block).place == BlockPlace::Home;
         if blocks
             .iter()
             .any(|b| self.unrecorded.contains(b) && is_at_home(b))
@@ -73,7 +73,7 @@ impl ICash {
     /// A medium failed: no block changed.
     pub(super) fn write_new_home(
         &mut self,
-        pages: &BTreeMap<BlockId, Page>,
+        pages: &BTreeMap<ArrayBlock, Page>,
     ) -> Result<(), ArrayError> {
         debug_assert!(
             pages
@@ -100,9 +100,9 @@ impl ICash {
     fn add_to_run(
         &mut self,
         run: &mut Run,
-        block: BlockId,
+        block: ArrayBlock,
         page: &Page,
-        homes: &mut BTreeMap<BlockId, u32>,
+        homes: &mut BTreeMap<ArrayBlock, u32>,
     ) {
         let follows = block == run.first + run.crcs.len() as u32;
         if !follows || run.crcs.len() >= LONGEST_RUN {
@@ -114,7 +114,7 @@ impl ICash {
     }
 
     /// Writes a run; if that fails, block by block.
-    fn write_run(&mut self, run: Run, homes: &mut BTreeMap<BlockId, u32>) {
+    fn write_run(&mut self, run: Run, homes: &mut BTreeMap<ArrayBlock, u32>) {
         let as_one = run.crcs.len() < 2 || self.write_home(run.first, &run.bytes);
         let pages = run.bytes.chunks(BLOCK_BYTES).zip(&run.crcs);
         for (position, (page, &crc)) in (0..).zip(pages) {
@@ -127,14 +127,14 @@ impl ICash {
         }
     }
 
-    pub(super) fn write_home(&mut self, block: BlockId, bytes: &[u8]) -> bool {
+    pub(super) fn write_home(&mut self, block: ArrayBlock, bytes: &[u8]) -> bool {
         let offset = self.areas.home_of(block);
         self.media.write(Device::Slow, offset, bytes).is_ok()
     }
 
     /// Marks what cannot be replaced because a block cannot be read or written: its virtual block, or the reference
     /// that its durable delta needs.
-    pub(super) fn stick(&mut self, block: BlockId) {
+    pub(super) fn stick(&mut self, block: ArrayBlock) {
         self.counters.background_failures += 1;
         if let Some(id) = self.blocks.find(block) {
             self.blocks.get_mut(id).is_stuck = true;

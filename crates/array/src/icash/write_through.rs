@@ -21,7 +21,7 @@ use crate::icash::parameters::{Mode, SPARE_FROZEN, Similarity};
 use crate::icash::place::DataBlock;
 use crate::icash::pool::Users;
 use crate::icash::state::ICash;
-use crate::index::BlockId;
+use crate::index::ArrayBlock;
 
 /// Blocks of a native machine that are frozen together for the image of another one.
 const LOADED_AT_ONCE: u32 = 64;
@@ -29,8 +29,8 @@ const LOADED_AT_ONCE: u32 = 64;
 /// Native blocks that were brought to the pool for some blocks of an image.
 pub(super) struct Loaded {
     /// The block of the image behind the last of these.
-    pub end: BlockId,
-    pub brought: BTreeSet<BlockId>,
+    pub end: ArrayBlock,
+    pub brought: BTreeSet<ArrayBlock>,
 }
 
 impl ICash {
@@ -68,7 +68,7 @@ impl ICash {
     pub(super) fn load_frozen(
         &mut self,
         native: u8,
-        blocks: Range<BlockId>,
+        blocks: Range<ArrayBlock>,
     ) -> Result<Loaded, ArrayError> {
         let compares = self.options.similarity != Similarity::Nothing;
         if self.options.mode == Mode::WriteBack || !compares {
@@ -80,11 +80,11 @@ impl ICash {
         // No more than fit beside what is there.
         let most = LOADED_AT_ONCE.min(self.pool.slots() / 4).max(1);
         let blocks = blocks.start..blocks.end.min(blocks.start + most);
-        let natives = BlockId::each(blocks.clone()).filter_map(|block| {
+        let natives = ArrayBlock::each(blocks.clone()).filter_map(|block| {
             let counterpart = self.addresses.counterpart_in(block, native);
             counterpart.filter(|&counterpart| counterpart != block)
         });
-        let natives: Vec<BlockId> = natives.collect();
+        let natives: Vec<ArrayBlock> = natives.collect();
         let mut brought = BTreeSet::new();
         for &block in &natives {
             self.make_ready()?;
@@ -153,9 +153,9 @@ impl ICash {
         let users = self.pool.users(data);
         let blocks = users.named_by.into_iter();
         let blocks = blocks.chain(users.dependents.iter().copied());
-        let blocks: BTreeSet<BlockId> = blocks.take(self.options.write_back_batch).collect();
+        let blocks: BTreeSet<ArrayBlock> = blocks.take(self.options.write_back_batch).collect();
         self.write_back(&blocks)?;
-        let needs_it = |block: &BlockId| self.table.get(*block).place.data() == Some(data);
+        let needs_it = |block: &ArrayBlock| self.table.get(*block).place.data() == Some(data);
         if blocks.iter().all(needs_it) {
             self.exposed.insert(data);
         }

@@ -9,7 +9,7 @@ use flashlore_medium::MediumError;
 
 use crate::element::{Device, Work};
 use crate::icash::parameters::BLOCK_BYTES;
-use crate::index::{BlockId, Slot};
+use crate::index::{ArrayBlock, Slot};
 use crate::media::Media;
 use crate::rivals::contents::{Contents, digest_of};
 use crate::rivals::counters::Counters;
@@ -17,7 +17,7 @@ use crate::rivals::options::CacheOptions;
 use crate::rivals::slots::{SlotState, Slots};
 
 /// Byte at which a block's native place begins on its medium.
-pub(super) fn home_of(block: BlockId) -> u64 {
+pub(super) fn home_of(block: ArrayBlock) -> u64 {
     bytes_of(block.0)
 }
 
@@ -53,7 +53,7 @@ impl Cache {
     pub fn read(
         &mut self,
         media: &mut Media,
-        block: BlockId,
+        block: ArrayBlock,
         page: &mut Page,
     ) -> Result<bool, MediumError> {
         let Some(slot) = self.slots.slot_of(block) else {
@@ -71,7 +71,7 @@ impl Cache {
     pub fn fill(
         &mut self,
         media: &mut Media,
-        block: BlockId,
+        block: ArrayBlock,
         page: &Page,
     ) -> Result<(), MediumError> {
         let digest = self.digest(media, page);
@@ -90,7 +90,7 @@ impl Cache {
     pub fn write(
         &mut self,
         media: &mut Media,
-        block: BlockId,
+        block: ArrayBlock,
         page: &Page,
     ) -> Result<(), MediumError> {
         let digest = self.digest(media, page);
@@ -121,7 +121,7 @@ impl Cache {
         Ok(())
     }
 
-    pub fn trim(&mut self, block: BlockId) {
+    pub fn trim(&mut self, block: ArrayBlock) {
         let freed = self.slots.remove(block);
         self.forget(freed);
     }
@@ -178,7 +178,7 @@ impl Cache {
         Ok(())
     }
 
-    fn put(&mut self, block: BlockId, slot: Slot, state: SlotState) {
+    fn put(&mut self, block: ArrayBlock, slot: Slot, state: SlotState) {
         let freed = self.slots.put(block, slot, state);
         self.forget(freed);
         self.counters.most_blocks = self.counters.most_blocks.max(self.slots.blocks());

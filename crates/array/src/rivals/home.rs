@@ -6,7 +6,7 @@ use flashlore_medium::MediumError;
 
 use crate::element::Device;
 use crate::icash::parameters::{BLOCK_BYTES, LONGEST_RUN};
-use crate::index::BlockId;
+use crate::index::ArrayBlock;
 use crate::media::Media;
 use crate::rivals::cache::{Cache, begin_of, home_of};
 
@@ -14,13 +14,13 @@ use crate::rivals::cache::{Cache, begin_of, home_of};
 struct Batch {
     contents: Vec<Page>,
     /// Each block with the position of its content.
-    blocks: Vec<(BlockId, usize)>,
+    blocks: Vec<(ArrayBlock, usize)>,
 }
 
 impl Batch {
     /// Parts of blocks next to each other.
-    fn runs(&self) -> impl Iterator<Item = &[(BlockId, usize)]> {
-        let neighbours = |a: &(BlockId, usize), b: &(BlockId, usize)| a.0 + 1 == b.0;
+    fn runs(&self) -> impl Iterator<Item = &[(ArrayBlock, usize)]> {
+        let neighbours = |a: &(ArrayBlock, usize), b: &(ArrayBlock, usize)| a.0 + 1 == b.0;
         let runs = self.blocks.chunk_by(neighbours);
         runs.flat_map(|run| run.chunks(LONGEST_RUN))
     }

@@ -11,7 +11,7 @@ use crate::addresses::{Addresses, Machine, validate_machines};
 use crate::element::{Device, Element, Observer, Statistics};
 use crate::error::ArrayError;
 use crate::icash::parameters::BLOCK_BYTES;
-use crate::index::BlockId;
+use crate::index::ArrayBlock;
 use crate::media::Media;
 use crate::rivals::cache::{Cache, bytes_of, home_of};
 use crate::rivals::counters::Counters;
@@ -137,7 +137,7 @@ impl Rival {
             return Ok(());
         };
         cache.check()?;
-        for (block, holds) in (0..).map(BlockId).zip(&self.holds) {
+        for (block, holds) in (0..).map(ArrayBlock).zip(&self.holds) {
             if !holds && cache.slots.slot_of(block).is_some() {
                 return Err(format!("block {block} holds nothing and is cached"));
             }
@@ -146,7 +146,7 @@ impl Rival {
     }
 
     /// Reads a block that holds something. False if it should be cached now.
-    fn read_block(&mut self, block: BlockId, page: &mut Page) -> Result<bool, MediumError> {
+    fn read_block(&mut self, block: ArrayBlock, page: &mut Page) -> Result<bool, MediumError> {
         match &mut self.way {
             Way::Alone(device) => {
                 self.media.read(*device, home_of(block), page)?;
@@ -156,7 +156,7 @@ impl Rival {
         }
     }
 
-    fn write_block(&mut self, block: BlockId, page: &Page) -> Result<(), MediumError> {
+    fn write_block(&mut self, block: ArrayBlock, page: &Page) -> Result<(), MediumError> {
         match &mut self.way {
             Way::Alone(device) => self.media.write(*device, home_of(block), page),
             Way::Cached(cache) => cache.write(&mut self.media, block, page),
@@ -164,7 +164,7 @@ impl Rival {
     }
 
     /// What follows a request, in the background. `fill` is a block that was not cached, and what was read.
-    fn end_of_request(&mut self, fill: Option<(BlockId, &Page)>) {
+    fn end_of_request(&mut self, fill: Option<(ArrayBlock, &Page)>) {
         self.media.begin_background();
         let Way::Cached(cache) = &mut self.way else {
             return;

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::index::{BlockId, Slot};
+use crate::index::{ArrayBlock, Slot};
 use crate::lru::Lru;
 
 /// Whether the native place of a block holds its content too.
@@ -20,8 +20,8 @@ pub(super) enum SlotState {
 /// The blocks that lie in a slot.
 #[derive(Debug, Default)]
 struct Lying {
-    clean: BTreeSet<BlockId>,
-    dirty: BTreeSet<BlockId>,
+    clean: BTreeSet<ArrayBlock>,
+    dirty: BTreeSet<ArrayBlock>,
 }
 
 impl Lying {
@@ -33,7 +33,7 @@ impl Lying {
 #[derive(Debug)]
 pub(super) struct Slots {
     slots: Vec<Lying>,
-    slot_of: HashMap<BlockId, Slot>,
+    slot_of: HashMap<ArrayBlock, Slot>,
     free: Vec<Slot>,
     order: Lru<Slot>,
 }
@@ -49,7 +49,7 @@ impl Slots {
         }
     }
 
-    pub fn slot_of(&self, block: BlockId) -> Option<Slot> {
+    pub fn slot_of(&self, block: ArrayBlock) -> Option<Slot> {
         self.slot_of.get(&block).copied()
     }
 
@@ -62,7 +62,7 @@ impl Slots {
     }
 
     /// Dirty blocks in a slot, in order.
-    pub fn dirty_in(&self, slot: Slot) -> &BTreeSet<BlockId> {
+    pub fn dirty_in(&self, slot: Slot) -> &BTreeSet<ArrayBlock> {
         &self.slots[slot.index()].dirty
     }
 
@@ -82,7 +82,7 @@ impl Slots {
 
     /// Puts a block into a slot, which is the next free one or has blocks. Gives the slot that is free because of
     /// it.
-    pub fn put(&mut self, block: BlockId, slot: Slot, state: SlotState) -> Option<Slot> {
+    pub fn put(&mut self, block: ArrayBlock, slot: Slot, state: SlotState) -> Option<Slot> {
         if self.next_free() == Some(slot) {
             self.free.pop();
         }
@@ -98,7 +98,7 @@ impl Slots {
     }
 
     /// Takes a block out. Gives the slot that is free because of it.
-    pub fn remove(&mut self, block: BlockId) -> Option<Slot> {
+    pub fn remove(&mut self, block: ArrayBlock) -> Option<Slot> {
         self.take(block).filter(|&slot| self.release(slot))
     }
 
@@ -113,7 +113,7 @@ impl Slots {
     }
 
     /// Notes that a dirty block was written home.
-    pub fn make_clean(&mut self, block: BlockId) {
+    pub fn make_clean(&mut self, block: ArrayBlock) {
         let slot = self
             .slot_of(block)
             .map(|slot| &mut self.slots[slot.index()]);
@@ -124,7 +124,7 @@ impl Slots {
         }
     }
 
-    fn take(&mut self, block: BlockId) -> Option<Slot> {
+    fn take(&mut self, block: ArrayBlock) -> Option<Slot> {
         let slot = self.slot_of.remove(&block)?;
         let found = &mut self.slots[slot.index()];
         if !found.clean.remove(&block) {

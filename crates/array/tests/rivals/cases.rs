@@ -1,7 +1,7 @@
 //! Cases by hand.
 
 use flashlore_array::element::OperationKind::{Read, Sync, Write};
-use flashlore_array::index::BlockId;
+use flashlore_array::index::ArrayBlock;
 use flashlore_array::rivals::CacheOptions;
 use flashlore_array::{ArrayError, Element, Rival};
 
@@ -294,7 +294,9 @@ fn what_is_laid_in_is_read_from_home_and_no_cache_knows_it() {
         let again = rival.lay_in(&mut [(3, page(3))].into_iter());
         assert!(matches!(
             again,
-            Err(ArrayError::Occupied { block: BlockId(3) })
+            Err(ArrayError::Occupied {
+                block: ArrayBlock(3)
+            })
         ));
     }
 }

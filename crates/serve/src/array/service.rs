@@ -10,7 +10,7 @@ use flashlore_array::ArrayError;
 use flashlore_array::element::Traffic;
 use flashlore_array::icash::parameters::SEGMENT_BYTES;
 use flashlore_array::icash::{self, ICash, Image, Options, SlowAlone, TooBig};
-use flashlore_array::index::{Address, BlockId};
+use flashlore_array::index::{Address, ArrayBlock};
 use flashlore_delta::{PAGE_BYTES, Page};
 use flashlore_medium::{Access, Cause, MediumError, Mode, Operation};
 use flashlore_volume::disk::DiskError;
@@ -205,9 +205,9 @@ impl ArrayService {
     }
 
     /// Reads blocks on from one, counted through all machines, and compares them with their checksums.
-    fn scrub(&self, from: BlockId) -> Result<Answer, ServeError> {
+    fn scrub(&self, from: ArrayBlock) -> Result<Answer, ServeError> {
         let (mut left, mut read, mut findings) = (SCRUB_STEP, 0, Vec::new());
-        let (mut first, mut next) = (BlockId(0), None);
+        let (mut first, mut next) = (ArrayBlock(0), None);
         for (position, &(_, blocks)) in self.machines.all().iter().enumerate() {
             let begin = Address(from.0.saturating_sub(first.0).min(blocks));
             for block in Address::each(begin..Address(blocks)) {
@@ -445,7 +445,7 @@ impl Served for ArrayService {
                 ..
             } => self.read(at.as_deref(), *machine, *offset, *length),
             Request::Tune { pairs } => self.tune(pairs),
-            Request::Scrub { from } => self.scrub(BlockId(*from)),
+            Request::Scrub { from } => self.scrub(ArrayBlock(*from)),
             Request::Clone {
                 native,
                 machine,

@@ -4,7 +4,7 @@ use crate::icash::format::journal::heads_of;
 use crate::icash::format::superblock::Shape;
 use crate::icash::format::{root, table};
 use crate::icash::parameters::BLOCK_BYTES;
-use crate::index::{BlockId, FrozenPlace, JournalPlace, LogBlock, Slot, TablePage};
+use crate::index::{ArrayBlock, FrozenPlace, JournalPlace, LogBlock, Slot, TablePage};
 
 /// Copies of the superblock at the begin of each medium.
 pub const SUPERBLOCKS: u64 = 2;
@@ -73,7 +73,7 @@ impl Areas {
     }
 
     /// Byte at which a block's native place begins on the slow medium.
-    pub fn home_of(&self, block: BlockId) -> u64 {
+    pub fn home_of(&self, block: ArrayBlock) -> u64 {
         (self.home + u64::from(block)) * BLOCK_BYTES as u64
     }
 

@@ -5,7 +5,7 @@
 
 use crate::icash::format::bytes::{get_u32, get_u64, is_sealed, put, seal};
 use crate::icash::parameters::BLOCK_BYTES;
-use crate::index::BlockId;
+use crate::index::ArrayBlock;
 
 const MAGIC: &[u8; 4] = b"FLAJ";
 const TAKEN_AT: usize = 28;
@@ -23,7 +23,7 @@ pub fn heads_of(images: u32) -> u64 {
 /// An image of a batch: the block it is of and the CRC-32 of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Image {
-    pub block: BlockId,
+    pub block: ArrayBlock,
     pub crc: u32,
 }
 
@@ -83,7 +83,7 @@ pub fn parse(bytes: &[u8], tag: u64) -> Option<Vec<Image>> {
         }
         let here = (count - part * IMAGES).min(IMAGES);
         images.extend((0..here).map(|index| Image {
-            block: BlockId(get_u32(head, IMAGES_AT + IMAGE_BYTES * index)),
+            block: ArrayBlock(get_u32(head, IMAGES_AT + IMAGE_BYTES * index)),
             crc: get_u32(head, IMAGES_AT + IMAGE_BYTES * index + 4),
         }));
     }
@@ -99,7 +99,7 @@ mod tests {
         #[test]
         fn a_batch_comes_back(numbers in prop::collection::vec(any::<(u32, u32)>(), 0..1200), lost: prop::sample::Index) {
             let images: Vec<Image> = { numbers.iter() }
-                .map(|&(block, crc)| Image { block: BlockId(block), crc })
+                .map(|&(block, crc)| Image { block: ArrayBlock(block), crc })
                 .collect();
             let mut bytes = encode(&images, 7, 99);
             prop_assert_eq!(taken(&bytes), Some(99));

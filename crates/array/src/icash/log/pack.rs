@@ -9,18 +9,18 @@ use crate::icash::format::block::{BlockBuilder, BlockHead, Record, RecordKind};
 use crate::icash::format::root::Head;
 use crate::icash::parameters::BLOCK_BYTES;
 use crate::icash::place::{DataBlock, LogPlace};
-use crate::index::{BlockId, FrozenPlace, LogBlock, LogSegment};
+use crate::index::{ArrayBlock, FrozenPlace, LogBlock, LogSegment};
 
 /// What a record is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Recorded {
-    Block(BlockId),
+    Block(ArrayBlock),
     FrozenPlace(FrozenPlace),
 }
 
 impl Recorded {
     /// The block, if it is one.
-    pub fn block(self) -> Option<BlockId> {
+    pub fn block(self) -> Option<ArrayBlock> {
         match self {
             Recorded::Block(block) => Some(block),
             Recorded::FrozenPlace(_) => None,

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
     use crate::icash::format::block::group_of;
     use crate::icash::log::pack::{Group, Packed, Recorded, Unpacked, pack};
-    use crate::index::BlockId;
+    use crate::index::ArrayBlock;
 
     const SHAPE: LogShape = LogShape {
         tag: 5,
@@ -212,7 +212,7 @@ mod tests {
             let is_whole = length > 2048;
             let payload = vec![index as u8; if is_whole { BLOCK_BYTES } else { length }];
             Unpacked {
-                of: Recorded::Block(BlockId(index as u32)),
+                of: Recorded::Block(ArrayBlock(index as u32)),
                 lba: index as u64,
                 kind: if is_whole {
                     RecordKind::Whole

@@ -37,7 +37,7 @@ use crate::icash::parameters::{SUB_BLOCK_BYTES, SUB_BLOCKS};
 use crate::icash::place::BlockEntry;
 use crate::icash::state::ICash;
 use crate::icash::{Machine, Options, Shape, bytes_needed, create, lba};
-use crate::index::BlockId;
+use crate::index::ArrayBlock;
 
 /// Blocks of each of the three machines.
 const BLOCKS: u32 = 100;
@@ -111,11 +111,11 @@ enum BlockState {
 /// Blocks by their plain numbers, as tests write them.
 impl ICash {
     fn lba_of(&self, block: u32) -> u64 {
-        self.addresses.lba(BlockId(block))
+        self.addresses.lba(ArrayBlock(block))
     }
 
     fn find(&self, block: u32) -> Option<Id> {
-        self.blocks.find(BlockId(block))
+        self.blocks.find(ArrayBlock(block))
     }
 
     fn id(&self, block: u32) -> Id {
@@ -123,7 +123,7 @@ impl ICash {
     }
 
     fn entry_of(&self, block: u32) -> BlockEntry {
-        self.table.get(BlockId(block))
+        self.table.get(ArrayBlock(block))
     }
 
     fn state_of(&self, block: u32) -> BlockState {
@@ -173,7 +173,8 @@ impl ICash {
 
     /// Lets a block be at home and nowhere else.
     fn send_home(&mut self, block: u32) {
-        self.write_back(&BTreeSet::from([BlockId(block)])).unwrap();
+        self.write_back(&BTreeSet::from([ArrayBlock(block)]))
+            .unwrap();
         self.drop_virtual(self.id(block));
         self.check().unwrap();
     }

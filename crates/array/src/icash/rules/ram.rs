@@ -5,7 +5,7 @@ use crate::element::Element;
 use crate::icash::parameters::Fill;
 use crate::icash::state::ICash;
 use crate::icash::{Options, lba};
-use crate::index::BlockId;
+use crate::index::ArrayBlock;
 
 /// An element with so many data blocks in RAM that never copies to the fast medium what it reads; contents lie at
 /// home.
@@ -86,5 +86,5 @@ fn a_block_that_is_forgotten_leaves_ram() {
     element.drop_virtual(id);
     element.check().unwrap();
     assert_eq!(element.state_of(0), BlockState::Absent);
-    assert!(element.ram.get(BlockId(0)).is_none());
+    assert!(element.ram.get(ArrayBlock(0)).is_none());
 }
