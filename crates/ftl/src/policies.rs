@@ -299,7 +299,7 @@ policies! { $
 }
 
 impl<C: Content, V: Clone> PolicySet<C, V> {
-    /// The forms that are offered for a write.
+    /// The forms that are offered for a write, in front of the first `None`.
     #[inline(always)]
     pub fn forms(
         &mut self,
@@ -310,19 +310,26 @@ impl<C: Content, V: Clone> PolicySet<C, V> {
         let mut forms = [None; POLICIES];
         let mut places = forms.iter_mut();
         each_mut!(self, policy => {
-            let form = Policy::<C, V>::form(policy, view, lpn, sketch);
-            places.next().map(|place| *place = form)
+            if let Some(form) = Policy::<C, V>::form(policy, view, lpn, sketch)
+                && let Some(place) = places.next()
+            {
+                *place = Some(form);
+            }
         });
         forms
     }
 
-    /// The forms that would be offered for a write that began now, without looking for a base.
+    /// The forms that would be offered for a write that began now, without looking for a base, in front of the first
+    /// `None`.
     pub fn next_forms(&self, view: &View<'_, C, V>, lpn: Lpn) -> [Option<Form>; POLICIES] {
         let mut forms = [None; POLICIES];
         let mut places = forms.iter_mut();
         each!(self, policy => {
-            let form = Policy::<C, V>::next_form(policy, view, lpn);
-            places.next().map(|place| *place = form)
+            if let Some(form) = Policy::<C, V>::next_form(policy, view, lpn)
+                && let Some(place) = places.next()
+            {
+                *place = Some(form);
+            }
         });
         forms
     }

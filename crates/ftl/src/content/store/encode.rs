@@ -48,7 +48,7 @@ impl<T: Parts> Store<T> {
             return (None, false);
         };
         let forms = self.policies.next_forms(&view, lpn);
-        let mut forms = forms.into_iter().flatten();
+        let mut forms = forms.into_iter().map_while(|form| form);
         let base = forms.clone().find_map(|form| form.base);
         (
             base.map(Base::object),
@@ -89,7 +89,7 @@ impl<T: Parts> Store<T> {
         };
         let forms = policies.forms(&view, lpn, sketch.as_ref());
         let most = self.policies.encoded.as_ref().map_or(0, |e| e.most_bytes);
-        for form in forms.into_iter().flatten() {
+        for form in forms.into_iter().map_while(|form| form) {
             if let Some((length, value)) = self.encode(core, form, new)? {
                 let encoding = Encoding {
                     form,

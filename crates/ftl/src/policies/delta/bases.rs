@@ -37,8 +37,10 @@ impl Delta {
     /// Whether a delta may be taken from a base: it is one of those that deltas alone keep alive already, or these may
     /// be one more. A base that a page or an old version holds as well counts as one more, since both may leave it.
     fn is_within_quota<C: Content, V: Clone>(&self, view: &View<'_, C, V>, base: ObjectId) -> bool {
-        let more = u32::from(!view.objects.is_pinned_alone(base));
-        view.packing.pinned.saturating_add(more) <= self.options.most_pinned
+        let pinned = view.packing.pinned;
+        let most = self.options.most_pinned;
+        // Almost always there is room for one more.
+        pinned < most || (pinned == most && view.objects.is_pinned_alone(base))
     }
 
     /// What a write may become a delta from. A base chosen before, for the same page, is `kept` if it is

@@ -105,11 +105,13 @@ impl<C: Content, V: Clone> Policy<C, V> for Delta {
         base.map(|base| self.form_from(view, lpn, similar::Base::Own(base)))
     }
 
+    #[inline(always)]
     fn base_of(&self, view: &View<'_, C, V>, lpn: Lpn) -> Option<ObjectId> {
         let hot = self.is_write_hot(lpn);
         hot.then(|| self.base_if_hot(view, lpn)).flatten()
     }
 
+    #[inline(always)]
     fn needs_sketch(&self, view: &View<'_, C, V>, lpn: Lpn) -> bool {
         self.similar.is_some() && self.base_of(view, lpn).is_none()
     }
