@@ -11,6 +11,8 @@
 # one of the crate `ftl`, a program of its own or a module of its tests, `crash_search` one of the volume, and `lib`
 # those inside it. A line `Found by TEST.` of a patch names the one that runs first.
 #
+# PLANTED_SECONDS is after how many a test counts as one without end, 300 unless given.
+#
 # CARGO_TARGET_DIR is where it builds, target/planted unless given.
 set -u
 
@@ -18,7 +20,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(git -C "$here" rev-parse --show-toplevel)
 patches=$(cd "${PLANTED_PATCHES:-$here}" && pwd) || exit 1
 tests="${PLANTED_TESTS:-crash_search failures reopen lib journal_chain differential bit_flips rot damage ftl/conflicts ftl/similar}"
-seconds=300
+seconds=${PLANTED_SECONDS:-300}
 
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target/planted}"
 export RUST_BACKTRACE=0

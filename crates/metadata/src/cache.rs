@@ -1,0 +1,209 @@
+//! Pages in memory, as many as the budget allows.
+//!
+//! Who leaves is found as CLOCK finds it: the hand passes over pages that were used since it came by last. A page that
+//! has not changed is preferred while at most half of them have; else those that have not would be too few to hold the
+//! way to a page that is wanted.
+//!
+//! Invariants: a page that has changed keeps its parent in memory, as that will have to name its new place; a page with
+//! changed children, or that somebody pins, does not leave.
+
+use flashlore_medium::AlignedBuf;
+use rustc_hash::FxHashMap;
+
+use crate::address::{Node, Slot};
+use crate::error::MetadataError;
+use crate::page::PAGE_BYTES;
+
+/// Pages that are taken from the system at once.
+const CHUNK: usize = 64;
+/// Pages that the hand looks at before it takes one that has changed.
+const SEARCH: usize = 64;
+
+/// Where a page is in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FrameId(u32);
+
+/// A page in memory.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub node: Node,
+    /// Where it lies, or may be written again; none if it needs a new place.
+    pub slot: Option<Slot>,
+    pub dirty: bool,
+    /// Of its children in memory so many have changed.
+    pub dirty_children: u32,
+    pub pins: u32,
+    used: bool,
+    taken: bool,
+}
+
+/// What became of questions to the cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CacheCounters {
+    /// Rows that were there.
+    pub hits: u64,
+    /// Rows whose page had to be read.
+    pub misses: u64,
+    /// Pages that were written to make room.
+    pub evicted_dirty: u64,
+    /// Pages that left as they were.
+    pub evicted_clean: u64,
+}
+
+/// The pages in memory.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    frames: Vec<Frame>,
+    bytes: Vec<AlignedBuf>,
+    most: usize,
+    by_node: FxHashMap<Node, u32>,
+    unused: Vec<u32>,
+    hand: usize,
+    dirty: usize,
+    pub counters: CacheCounters,
+}
+
+impl Cache {
+    /// Room for so many pages.
+    pub fn new(most: usize) -> Self {
+        Cache {
+            frames: Vec::new(),
+            bytes: Vec::new(),
+            most,
+            by_node: FxHashMap::default(),
+            unused: Vec::new(),
+            hand: 0,
+            dirty: 0,
+            counters: CacheCounters::default(),
+        }
+    }
+
+    /// Pages it may hold.
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Pages that have changed.
+    pub fn dirty(&self) -> usize {
+        self.dirty
+    }
+
+    /// The frame of a page that is in memory.
+    #[inline(always)]
+    pub fn find(&self, node: Node) -> Option<FrameId> {
+        self.by_node.get(&node).map(|&frame| FrameId(frame))
+    }
+
+    #[inline(always)]
+    pub fn frame(&self, frame: FrameId) -> &Frame {
+        &self.frames[frame.0 as usize]
+    }
+
+    #[inline(always)]
+    pub fn frame_mut(&mut self, frame: FrameId) -> &mut Frame {
+        &mut self.frames[frame.0 as usize]
+    }
+
+    /// A page is used.
+    #[inline(always)]
+    pub fn touch(&mut self, frame: FrameId) {
+        self.frames[frame.0 as usize].used = true;
+    }
+
+    #[inline(always)]
+    pub fn page(&self, frame: FrameId) -> &[u8] {
+        let (chunk, at) = (frame.0 as usize / CHUNK, frame.0 as usize % CHUNK);
+        &self.bytes[chunk][at * PAGE_BYTES..(at + 1) * PAGE_BYTES]
+    }
+
+    #[inline(always)]
+    pub fn page_mut(&mut self, frame: FrameId) -> &mut [u8] {
+        let (chunk, at) = (frame.0 as usize / CHUNK, frame.0 as usize % CHUNK);
+        &mut self.bytes[chunk][at * PAGE_BYTES..(at + 1) * PAGE_BYTES]
+    }
+
+    /// Marks a page as changed or not.
+    pub fn set_dirty(&mut self, frame: FrameId, dirty: bool) {
+        let was = std::mem::replace(&mut self.frame_mut(frame).dirty, dirty);
+        self.dirty = self.dirty + usize::from(dirty) - usize::from(was);
+    }
+
+    /// A frame for a page that is not in memory, if one is unused.
+    pub fn add(&mut self, node: Node, slot: Option<Slot>) -> Option<FrameId> {
+        let new = Frame {
+            node,
+            slot,
+            dirty: false,
+            dirty_children: 0,
+            pins: 0,
+            used: true,
+            taken: true,
+        };
+        let frame = match self.unused.pop() {
+            Some(frame) => {
+                self.frames[frame as usize] = new;
+                frame
+            }
+            None if self.frames.len() < self.most => {
+                if self.frames.len().is_multiple_of(CHUNK) {
+                    self.bytes.push(AlignedBuf::zeroed(CHUNK * PAGE_BYTES));
+                }
+                self.frames.push(new);
+                self.frames.len() as u32 - 1
+            }
+            None => return None,
+        };
+        self.by_node.insert(node, frame);
+        Some(FrameId(frame))
+    }
+
+    /// A page leaves; it has not changed.
+    pub fn remove(&mut self, frame: FrameId) {
+        debug_assert!(!self.frame(frame).dirty);
+        let node = self.frame(frame).node;
+        self.by_node.remove(&node);
+        self.frame_mut(frame).taken = false;
+        self.unused.push(frame.0);
+    }
+
+    /// The page that is to leave.
+    pub fn victim(&mut self) -> Result<FrameId, MetadataError> {
+        let frames = self.frames.len();
+        let mut changed = None;
+        let search = if 2 * self.dirty > frames { 0 } else { SEARCH };
+        // Twice around: after the first time nothing counts as used.
+        for step in 0..2 * frames + 1 {
+            if step >= search && changed.is_some() {
+                break;
+            }
+            let at = self.hand;
+            self.hand = (self.hand + 1) % frames;
+            let frame = &mut self.frames[at];
+            if !frame.taken || frame.pins > 0 || frame.dirty_children > 0 {
+                continue;
+            }
+            if std::mem::take(&mut frame.used) {
+                continue;
+            }
+            if !frame.dirty {
+                return Ok(FrameId(at as u32));
+            }
+            changed.get_or_insert(FrameId(at as u32));
+        }
+        changed.ok_or(MetadataError::Crowded { frames })
+    }
+
+    /// The pages in memory.
+    pub fn all(&self) -> impl Iterator<Item = (FrameId, &Frame)> {
+        let frames = (0..).map(FrameId).zip(&self.frames);
+        frames.filter(|(_, frame)| frame.taken)
+    }
+
+    /// Bytes held.
+    pub fn heap_bytes(&self) -> usize {
+        let node = size_of::<(Node, u32)>() + 1;
+        self.bytes.len() * CHUNK * PAGE_BYTES
+            + self.frames.capacity() * size_of::<Frame>()
+            + self.by_node.capacity() * node
+    }
+}

@@ -1,0 +1,479 @@
+//! Rows read and changed, and the tables that have them.
+//!
+//! Invariants: of a page in memory that has not changed, `slot` is what its pointer says; a page that has changed has a
+//! changed parent, which counts it, up to the top; a page whose slot only it has, and no root, is written there again.
+
+use std::sync::Arc;
+
+use flashlore_content::VolumeKey;
+use flashlore_medium::Medium;
+
+use crate::address::{Empty, Node, Pointer, Row, Shape, TableId};
+use crate::area::Area;
+use crate::cache::{Cache, CacheCounters, FrameId};
+use crate::error::{Access, MetadataError};
+use crate::fetch::{Fetch, Fetched};
+use crate::page::{HEADER, Label, PAGE_BYTES, PAYLOAD, pointer, pointers, seal, set_pointer};
+use crate::root::RootTable;
+use crate::space::Space;
+
+/// Rows of pages that were never written.
+static ZEROS: [u8; PAYLOAD] = [0; PAYLOAD];
+static ONES: [u8; PAYLOAD] = [0xff; PAYLOAD];
+
+/// Tables on a part of a medium.
+pub struct Store {
+    pub(crate) medium: Arc<dyn Medium>,
+    pub(crate) area: Area,
+    pub(crate) key: VolumeKey,
+    pub(crate) tables: Vec<RootTable>,
+    pub(crate) cache: Cache,
+    pub(crate) space: Space,
+    /// The last commit that began, or is durable.
+    pub(crate) commit: u64,
+    /// A commit has begun and is not durable.
+    pub(crate) committing: bool,
+    /// A write failed.
+    pub(crate) failed: bool,
+}
+
+impl Store {
+    /// What a fetch needs besides.
+    pub fn place(&self) -> (Arc<dyn Medium>, Area, VolumeKey) {
+        (Arc::clone(&self.medium), self.area, self.key)
+    }
+
+    /// Tables there are.
+    pub fn tables(&self) -> u32 {
+        self.tables.len() as u32
+    }
+
+    /// The shape of a table.
+    pub fn shape(&self, table: TableId) -> Shape {
+        self.tables[table.index()].shape
+    }
+
+    /// Slots that are free, without those that a commit that is not durable yet gives up.
+    pub fn free_slots(&self) -> u32 {
+        self.space.free()
+    }
+
+    /// Pages in memory that have changed.
+    pub fn dirty_pages(&self) -> usize {
+        self.cache.dirty()
+    }
+
+    /// What became of questions to the cache.
+    pub fn cache_counters(&self) -> CacheCounters {
+        self.cache.counters
+    }
+
+    /// Bytes held in memory.
+    pub fn heap_bytes(&self) -> usize {
+        self.cache.heap_bytes() + self.space.heap_bytes()
+    }
+
+    /// A row as it is.
+    ///
+    /// # Errors
+    /// Its page is to be read first, or that of a page above it.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[inline(always)]
+    pub fn row(&mut self, table: TableId, row: Row) -> Result<&[u8], Access> {
+        let shape = self.tables[table.index()].shape;
+        assert!(
+            row.0 < shape.rows,
+            "row {row} of table {table}, which has {}",
+            shape.rows
+        );
+        let (leaf, at) = Node::of_row(table, row, &shape);
+        let bytes = usize::from(shape.row_bytes);
+        if let Some(frame) = self.cache.find(leaf) {
+            self.cache.touch(frame);
+            self.cache.counters.hits += 1;
+            let page = self.cache.page(frame);
+            return Ok(&page[HEADER + at..HEADER + at + bytes]);
+        }
+        let pointer = self.pointer(leaf)?;
+        if pointer.is_some() {
+            self.cache.counters.misses += 1;
+            return Err(Access::Absent(self.fetch(leaf, pointer)));
+        }
+        let rows = match shape.empty {
+            Empty::Zeros => &ZEROS,
+            Empty::Ones => &ONES,
+        };
+        Ok(&rows[at..at + bytes])
+    }
+
+    /// A row, to be changed.
+    ///
+    /// # Errors
+    /// Its page is to be read first, or that of a page above it; or there is no room in memory or on the medium.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn row_mut(&mut self, table: TableId, row: Row) -> Result<&mut [u8], Access> {
+        let shape = self.tables[table.index()].shape;
+        assert!(
+            row.0 < shape.rows,
+            "row {row} of table {table}, which has {}",
+            shape.rows
+        );
+        let (leaf, at) = Node::of_row(table, row, &shape);
+        let frame = self.frame_to_change(leaf)?;
+        self.cache.counters.hits += 1;
+        let page = self.cache.page_mut(frame);
+        Ok(&mut page[HEADER + at..HEADER + at + usize::from(shape.row_bytes)])
+    }
+
+    fn fetch(&self, node: Node, pointer: Pointer) -> Fetch {
+        Fetch {
+            node,
+            kind: self.tables[node.table.index()].kind,
+            pointer,
+        }
+    }
+
+    /// What leads to a page; its parent has to be in memory.
+    fn pointer(&mut self, node: Node) -> Result<Pointer, Access> {
+        let table = &self.tables[node.table.index()];
+        if node.level == table.shape.top() {
+            return Ok(table.top);
+        }
+        let (parent, at) = node.parent();
+        if let Some(frame) = self.cache.find(parent) {
+            self.cache.touch(frame);
+            return Ok(pointer(self.cache.page(frame), at));
+        }
+        let above = self.pointer(parent)?;
+        match above.is_some() {
+            true => Err(Access::Absent(self.fetch(parent, above))),
+            false => Ok(Pointer::NONE),
+        }
+    }
+
+    /// The frame of a page that is changed now, with everything above it.
+    fn frame_to_change(&mut self, node: Node) -> Result<FrameId, Access> {
+        if let Some(frame) = self.cache.find(node) {
+            self.cache.touch(frame);
+            if self.cache.frame(frame).dirty {
+                return Ok(frame);
+            }
+            self.cache.frame_mut(frame).pins += 1;
+            let above = self.dirty_above(node);
+            self.cache.frame_mut(frame).pins -= 1;
+            above?;
+            self.leave_slot(frame);
+            self.cache.set_dirty(frame, true);
+            return Ok(frame);
+        }
+        let pointer = self.pointer(node)?;
+        if pointer.is_some() {
+            self.cache.counters.misses += 1;
+            return Err(Access::Absent(self.fetch(node, pointer)));
+        }
+        let above = self.dirty_above(node)?;
+        let frame = match self.room_for(node) {
+            Ok(frame) => frame,
+            Err(error) => {
+                if let Some(parent) = above {
+                    self.cache.frame_mut(parent).dirty_children -= 1;
+                }
+                return Err(error);
+            }
+        };
+        let empty = match node.level {
+            0 => self.tables[node.table.index()].shape.empty.byte(),
+            _ => 0xff,
+        };
+        self.cache.page_mut(frame).fill(empty);
+        self.cache.set_dirty(frame, true);
+        Ok(frame)
+    }
+
+    /// The parent of a page that is to change, changed too and counting it.
+    fn dirty_above(&mut self, node: Node) -> Result<Option<FrameId>, Access> {
+        if node.level == self.tables[node.table.index()].shape.top() {
+            return Ok(None);
+        }
+        let parent = self.frame_to_change(node.parent().0)?;
+        self.cache.frame_mut(parent).dirty_children += 1;
+        Ok(Some(parent))
+    }
+
+    /// A page will differ from what lies in its slot. Where others share that, it has a place of its own from now on, and
+    /// what it leads to is shared.
+    fn leave_slot(&mut self, frame: FrameId) {
+        let Some(slot) = self.cache.frame(frame).slot else {
+            return;
+        };
+        if self.space.is_own(slot) {
+            return;
+        }
+        self.cache.frame_mut(frame).slot = None;
+        let is_shared = self.space.count(slot) > 1;
+        self.space.give_up(slot);
+        if is_shared && self.cache.frame(frame).node.level > 0 {
+            for (_, child) in pointers(self.cache.page(frame)) {
+                self.space.share(child.slot);
+            }
+        }
+    }
+
+    /// A frame for a page that is not in memory.
+    fn room_for(&mut self, node: Node) -> Result<FrameId, Access> {
+        if let Some(frame) = self.cache.add(node, None) {
+            return Ok(frame);
+        }
+        let victim = self.cache.victim()?;
+        match self.cache.frame(victim).dirty {
+            true => {
+                self.write_out(victim)?;
+                self.cache.counters.evicted_dirty += 1;
+            }
+            false => self.cache.counters.evicted_clean += 1,
+        }
+        self.cache.remove(victim);
+        let frame = self.cache.add(node, None);
+        Ok(frame.ok_or(MetadataError::Crowded {
+            frames: self.cache.most(),
+        })?)
+    }
+
+    /// Takes over a page that was read, if it is still wanted and still lies there.
+    ///
+    /// # Errors
+    /// There is no room in memory or on the medium.
+    pub fn install(&mut self, fetched: &Fetched) -> Result<(), Access> {
+        let Fetch { node, pointer, .. } = fetched.fetch;
+        if node.table.index() >= self.tables.len() || self.cache.find(node).is_some() {
+            return Ok(());
+        }
+        match self.pointer(node) {
+            Ok(now) if now == pointer => {}
+            // It was written elsewhere, or what is above it has left.
+            Ok(_) | Err(Access::Absent(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        let frame = self.room_for(node)?;
+        // Making room may have moved nothing that was not in memory.
+        self.cache.page_mut(frame).copy_from_slice(&fetched.bytes);
+        self.cache.frame_mut(frame).slot = Some(pointer.slot);
+        Ok(())
+    }
+
+    /// Writes a page that has changed, none of whose children has. Its parent names the new place.
+    pub(crate) fn write_out(&mut self, frame: FrameId) -> Result<(), MetadataError> {
+        if self.failed {
+            return Err(MetadataError::Failed);
+        }
+        let node = self.cache.frame(frame).node;
+        debug_assert_eq!(self.cache.frame(frame).dirty_children, 0);
+        let slot = match self.cache.frame(frame).slot {
+            Some(slot) => slot,
+            None => self.space.take()?,
+        };
+        let label = Label::of(self.tables[node.table.index()].kind, node);
+        let page = self.cache.page_mut(frame);
+        let pointer = seal(page, label, slot, self.commit + 1, &self.key);
+        debug_assert_eq!(page.len(), PAGE_BYTES);
+        self.cache.frame_mut(frame).slot = Some(slot);
+        let at = self.area.slot(slot);
+        if let Err(error) = self.medium.write(at, self.cache.page(frame)) {
+            self.failed = true;
+            return Err(error.into());
+        }
+        self.cache.set_dirty(frame, false);
+        self.point_to(node, pointer);
+        Ok(())
+    }
+
+    /// The parent of a page, which has changed for that, names its place.
+    fn point_to(&mut self, node: Node, pointer: Pointer) {
+        if node.level == self.tables[node.table.index()].shape.top() {
+            self.tables[node.table.index()].top = pointer;
+            return;
+        }
+        let (parent, at) = node.parent();
+        let Some(parent) = self.cache.find(parent) else {
+            unreachable!("the parent of a page that has changed stays in memory")
+        };
+        self.cache.frame_mut(parent).dirty_children -= 1;
+        set_pointer(self.cache.page_mut(parent), at, pointer);
+    }
+
+    /// Writes up to so many pages that have changed, leaves first; answers how many it wrote. What was written need not be
+    /// written by the next commit, unless it changes again.
+    ///
+    /// # Errors
+    /// No slot is free, or the medium failed.
+    pub fn clean(&mut self, most: usize) -> Result<usize, MetadataError> {
+        let leaves = self
+            .cache
+            .all()
+            .filter(|(_, frame)| frame.dirty && frame.node.level == 0);
+        let mut leaves: Vec<(Node, FrameId)> = leaves.map(|(id, frame)| (frame.node, id)).collect();
+        leaves.sort_unstable_by_key(|&(node, _)| node);
+        leaves.truncate(most);
+        for &(_, frame) in &leaves {
+            self.write_out(frame)?;
+        }
+        Ok(leaves.len())
+    }
+
+    /// Makes a table: its number. `kind` tells its pages from those of others.
+    ///
+    /// # Panics
+    /// If the area has no room for one more.
+    pub fn add_table(&mut self, kind: u8, shape: Shape) -> TableId {
+        assert!(
+            self.tables.len() < usize::from(self.area.tables),
+            "one table too many"
+        );
+        self.tables.push(RootTable {
+            kind,
+            shape,
+            top: Pointer::NONE,
+        });
+        TableId(self.tables.len() as u32 - 1)
+    }
+
+    /// A second table that holds what a table holds now; from here on each changes by itself. Pages of both are shared
+    /// until one of them changes. Writes what has changed of it, and no more.
+    ///
+    /// # Errors
+    /// No slot is free, or the medium failed.
+    ///
+    /// # Panics
+    /// If the area has no room for one more.
+    pub fn fork(&mut self, table: TableId) -> Result<TableId, MetadataError> {
+        assert!(
+            self.tables.len() < usize::from(self.area.tables),
+            "one table too many"
+        );
+        self.write_dirty(Some(table))?;
+        let fork = self.tables[table.index()];
+        if fork.top.is_some() {
+            self.space.share(fork.top.slot);
+        }
+        self.tables.push(fork);
+        Ok(TableId(self.tables.len() as u32 - 1))
+    }
+
+    /// A table may have more rows from now on.
+    ///
+    /// # Errors
+    /// There is no room in memory or on the medium, or a page is to be read first.
+    ///
+    /// # Panics
+    /// If it had more.
+    pub fn grow(&mut self, table: TableId, rows: u32) -> Result<(), Access> {
+        let before = self.tables[table.index()].shape;
+        assert!(rows >= before.rows, "tables do not shrink");
+        let after = Shape { rows, ..before };
+        if after.top() > before.top() {
+            // The present top becomes the first page below a new one.
+            self.write_dirty(Some(table))?;
+            for level in before.top() + 1..=after.top() {
+                let below = self.tables[table.index()].top;
+                if !below.is_some() {
+                    break;
+                }
+                let node = Node {
+                    table,
+                    level,
+                    index: 0,
+                };
+                let frame = self.room_for(node)?;
+                self.cache.page_mut(frame).fill(0xff);
+                set_pointer(self.cache.page_mut(frame), 0, below);
+                self.cache.set_dirty(frame, true);
+                // As the top of a table of so many rows it is written, and its place known.
+                self.tables[table.index()].shape.rows = rows_below(level, &after);
+                self.write_out(frame)?;
+            }
+        }
+        self.tables[table.index()].shape = after;
+        Ok(())
+    }
+
+    /// Writes all pages that have changed, of one table or of all, leaves first and each level in order.
+    pub(crate) fn write_dirty(&mut self, table: Option<TableId>) -> Result<(), MetadataError> {
+        let wanted = |node: Node| table.is_none_or(|table| node.table == table);
+        let frames = self.cache.all();
+        let dirty = frames.filter(|(_, frame)| frame.dirty && wanted(frame.node));
+        let mut dirty: Vec<(u8, Node, FrameId)> = dirty
+            .map(|(id, frame)| (frame.node.level, frame.node, id))
+            .collect();
+        dirty.sort_unstable_by_key(|&(level, node, _)| (level, node));
+        for (_, _, frame) in dirty {
+            self.write_out(frame)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at what is in memory, and at the marks of slots.
+    ///
+    /// # Errors
+    /// A sentence that says what does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        self.space.check()?;
+        let mut dirty = 0;
+        let mut children = rustc_hash::FxHashMap::<Node, u32>::default();
+        for (_, frame) in self.cache.all() {
+            let node = frame.node;
+            let is_top = node.level == self.tables[node.table.index()].shape.top();
+            if frame.dirty {
+                dirty += 1;
+                if !is_top {
+                    *children.entry(node.parent().0).or_default() += 1;
+                }
+            }
+            if frame.pins > 0 {
+                return Err(format!("{node} is pinned, and nobody uses it"));
+            }
+            let Some(slot) = frame.slot else {
+                match frame.dirty {
+                    true => continue,
+                    false => return Err(format!("{node} has not changed and lies nowhere")),
+                }
+            };
+            if frame.dirty && !self.space.is_own(slot) || self.space.count(slot) == 0 {
+                return Err(format!(
+                    "{node} has slot {slot}, which it may not write again"
+                ));
+            }
+        }
+        for (_, frame) in self.cache.all() {
+            let counted = children.remove(&frame.node).unwrap_or(0);
+            if counted != frame.dirty_children || counted > 0 && !frame.dirty {
+                return Err(format!(
+                    "{} has {counted} changed children, noted are {}, and it has changed: {}",
+                    frame.node, frame.dirty_children, frame.dirty
+                ));
+            }
+        }
+        if let Some(parent) = children.keys().next() {
+            return Err(format!(
+                "{parent} has changed children and is not in memory"
+            ));
+        }
+        match dirty == self.cache.dirty() {
+            true => Ok(()),
+            false => Err(format!(
+                "{dirty} pages have changed, counted are {}",
+                self.cache.dirty()
+            )),
+        }
+    }
+}
+
+/// So many rows of a table that its top page is of a level, or all of them.
+fn rows_below(level: u8, shape: &Shape) -> u32 {
+    let leaves = u64::from(crate::page::FANOUT).saturating_pow(level.into());
+    let rows = leaves.saturating_mul(u64::from(shape.rows_per_page()));
+    rows.min(shape.rows.into()) as u32
+}

@@ -1,0 +1,540 @@
+//! Tables against plain maps: random histories with a small cache, forks, growth and power cuts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flashlore_content::VolumeKey;
+use flashlore_medium::{CrashMedium, Medium, MemoryMedium, Style};
+use flashlore_metadata::{
+    Access, Area, Empty, MetadataError, PAGE_BYTES, Row, Shape, Store, TableId,
+};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+const KEY: VolumeKey = VolumeKey([7; 32]);
+const AREA: Area = Area {
+    at: 8192,
+    slots: 1_500,
+    tables: 12,
+    user_bytes: 16,
+};
+/// Fewer than the pages that a history touches.
+const FRAMES: usize = 40;
+
+/// Trees of one, two and four levels.
+const SHAPES: [Shape; 3] = [
+    Shape {
+        rows: 200,
+        row_bytes: 16,
+        empty: Empty::Zeros,
+    },
+    Shape {
+        rows: 90_000,
+        row_bytes: 32,
+        empty: Empty::Ones,
+    },
+    Shape {
+        rows: 300_000,
+        row_bytes: 4_064,
+        empty: Empty::Zeros,
+    },
+];
+
+fn bytes_of(area: &Area) -> usize {
+    (area.at + area.len()) as usize
+}
+
+/// What a store should hold: of each table its shape and the rows that were written.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Model {
+    tables: Vec<(Shape, BTreeMap<u32, Vec<u8>>)>,
+}
+
+impl Model {
+    fn row(&self, table: usize, row: u32) -> Vec<u8> {
+        let (shape, rows) = &self.tables[table];
+        let empty = match shape.empty {
+            Empty::Zeros => 0,
+            Empty::Ones => 255,
+        };
+        let written = rows.get(&row).cloned();
+        written.unwrap_or_else(|| vec![empty; shape.row_bytes.into()])
+    }
+}
+
+/// Reads what is missing until an answer is there.
+fn fetching<R>(
+    store: &mut Store,
+    mut ask: impl FnMut(&mut Store) -> Result<R, Access>,
+) -> Result<R, MetadataError> {
+    for _ in 0..32 {
+        let fetch = match ask(store) {
+            Ok(answer) => return Ok(answer),
+            Err(Access::Error(error)) => return Err(error),
+            Err(Access::Absent(fetch)) => fetch,
+        };
+        let (medium, area, key) = store.place();
+        let fetched = fetch.carry_out(&medium, &area, &key)?;
+        match store.install(&fetched) {
+            Ok(()) => {}
+            Err(Access::Error(error)) => return Err(error),
+            Err(Access::Absent(_)) => unreachable!("installing asks for nothing"),
+        }
+    }
+    panic!("asked 32 times for one row");
+}
+
+fn get(store: &mut Store, table: usize, row: u32) -> Result<Vec<u8>, MetadataError> {
+    let table = TableId(table as u32);
+    fetching(store, |store| {
+        store.row(table, Row(row)).map(<[u8]>::to_vec)
+    })
+}
+
+fn set(store: &mut Store, table: usize, row: u32, bytes: &[u8]) -> Result<(), MetadataError> {
+    let table = TableId(table as u32);
+    fetching(store, |store| {
+        store.row_mut(table, Row(row))?.copy_from_slice(bytes);
+        Ok(())
+    })
+}
+
+/// A store and what it should hold, now and since its last commits.
+struct Run {
+    store: Store,
+    now: Model,
+    /// As of the last durable commit, and as of the one that began after it.
+    durable: Model,
+    begun: Model,
+    rng: Xoshiro256PlusPlus,
+    forks: u32,
+    evictions: u64,
+}
+
+impl Run {
+    fn new(medium: Arc<dyn Medium>, seed: u64) -> Result<Run, MetadataError> {
+        let mut run = Run {
+            store: Store::create(medium, AREA, KEY, FRAMES)?,
+            now: Model::default(),
+            durable: Model::default(),
+            begun: Model::default(),
+            rng: Xoshiro256PlusPlus::seed_from_u64(seed),
+            forks: 0,
+            evictions: 0,
+        };
+        for (kind, shape) in (1..).zip(SHAPES) {
+            run.store.add_table(kind, shape);
+            run.now.tables.push((shape, BTreeMap::new()));
+        }
+        run.commit()?;
+        Ok(run)
+    }
+
+    fn below(&mut self, most: u32) -> u32 {
+        ((u64::from(self.rng.next_u32()) * u64::from(most)) >> 32) as u32
+    }
+
+    /// A row of a table: few of them are used often, and they are spread over the whole table.
+    fn any_row(&mut self) -> (usize, u32) {
+        let tables = self.now.tables.len() as u32;
+        let table = self.below(tables) as usize;
+        let rows = self.now.tables[table].0.rows;
+        let row = match self.below(3) {
+            0 => self.below(rows),
+            1 => self.below(40) * (rows / 40),
+            _ => self.below(rows.min(60)),
+        };
+        (table, row)
+    }
+
+    fn write(&mut self) -> Result<(), MetadataError> {
+        let (table, row) = self.any_row();
+        let bytes = vec![self.rng.next_u32() as u8; self.now.tables[table].0.row_bytes.into()];
+        match set(&mut self.store, table, row, &bytes) {
+            Ok(()) => {}
+            // Everything of the present is kept by the commit, and what only the one before needed is free then.
+            Err(MetadataError::Full) => {
+                self.commit()?;
+                set(&mut self.store, table, row, &bytes)?;
+            }
+            Err(error) => return Err(error),
+        }
+        self.now.tables[table].1.insert(row, bytes);
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<(), MetadataError> {
+        let (table, row) = self.any_row();
+        let found = match get(&mut self.store, table, row) {
+            Err(MetadataError::Full) => {
+                self.commit()?;
+                get(&mut self.store, table, row)?
+            }
+            found => found?,
+        };
+        assert_eq!(
+            found,
+            self.now.row(table, row),
+            "row {row} of table {table}"
+        );
+        Ok(())
+    }
+
+    /// A commit, in the course of which other rows change.
+    fn commit(&mut self) -> Result<(), MetadataError> {
+        let user = (self.store.commit() + 1).to_le_bytes();
+        let root = self.store.begin_commit(&user)?;
+        self.begun = self.now.clone();
+        let more = if self.now.tables[0].1.is_empty() {
+            0
+        } else {
+            self.below(4)
+        };
+        for _ in 0..more {
+            let (table, row) = self.any_row();
+            let bytes = vec![9; self.now.tables[table].0.row_bytes.into()];
+            match set(&mut self.store, table, row, &bytes) {
+                Ok(()) => {
+                    self.now.tables[table].1.insert(row, bytes);
+                }
+                Err(MetadataError::Full) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let (medium, ..) = self.store.place();
+        medium.sync()?;
+        self.store.write_root(&root)?;
+        medium.sync()?;
+        self.store.end_commit();
+        self.durable = self.begun.clone();
+        Ok(())
+    }
+
+    fn fork(&mut self) -> Result<(), MetadataError> {
+        if self.now.tables.len() == usize::from(AREA.tables) {
+            return Ok(());
+        }
+        let table = self.below(self.now.tables.len() as u32);
+        match self.store.fork(TableId(table)) {
+            Ok(_) => {
+                let copy = self.now.tables[table as usize].clone();
+                self.now.tables.push(copy);
+                self.forks += 1;
+                Ok(())
+            }
+            Err(MetadataError::Full) => self.commit(),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn grow(&mut self) -> Result<(), MetadataError> {
+        let table = self.below(self.now.tables.len() as u32);
+        let (shape, _) = self.now.tables[table as usize];
+        let rows = shape.rows.saturating_mul(1 + self.below(3)).min(4_000_000);
+        let grown = fetching(&mut self.store, |store| {
+            store.grow(TableId(table), rows.max(shape.rows))
+        });
+        match grown {
+            Ok(()) => {
+                self.now.tables[table as usize].0.rows = rows.max(shape.rows);
+                Ok(())
+            }
+            Err(MetadataError::Full) => self.commit(),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn reopen(&mut self) -> Result<(), MetadataError> {
+        let (medium, ..) = self.store.place();
+        self.note_evictions();
+        let (store, user) = Store::open(medium, AREA, KEY, FRAMES)?;
+        assert_eq!(user, store.commit().to_le_bytes());
+        self.store = store;
+        self.now = self.durable.clone();
+        Ok(())
+    }
+
+    fn note_evictions(&mut self) {
+        self.evictions += self.store.cache_counters().evicted_dirty;
+    }
+
+    fn step(&mut self) -> Result<(), MetadataError> {
+        match self.below(100) {
+            0..60 => self.write(),
+            60..86 => self.read(),
+            86..91 => {
+                let most = self.below(8) as usize;
+                match self.store.clean(most) {
+                    Err(MetadataError::Full) => self.commit(),
+                    cleaned => cleaned.map(drop),
+                }
+            }
+            91..97 => self.commit(),
+            97 => self.fork(),
+            98 => self.grow(),
+            _ => self.reopen(),
+        }
+    }
+
+    /// Everything is what it should be.
+    fn check(&mut self) -> Result<(), MetadataError> {
+        self.store.check().unwrap();
+        self.commit()?;
+        self.reopen()?;
+        self.store.recount()?;
+        for table in 0..self.now.tables.len() {
+            for row in self.now.tables[table].1.clone().into_keys() {
+                assert_eq!(get(&mut self.store, table, row)?, self.now.row(table, row));
+            }
+        }
+        self.store.check().unwrap();
+        Ok(())
+    }
+}
+
+#[test]
+fn rows_are_what_was_written_last_whatever_was_evicted_forked_and_opened_anew() {
+    let (mut forks, mut evictions) = (0, 0);
+    for seed in 0..30 {
+        let medium = Arc::new(MemoryMedium::new(bytes_of(&AREA)));
+        let mut run = Run::new(medium, seed).unwrap();
+        for step in 0..1_500 {
+            run.step().unwrap();
+            if step % 50 == 0 {
+                run.store
+                    .check()
+                    .unwrap_or_else(|why| panic!("seed {seed}, step {step}: {why}"));
+            }
+        }
+        run.check().unwrap();
+        run.note_evictions();
+        forks += run.forks;
+        evictions += run.evictions;
+    }
+    assert!(forks > 100, "{forks} forks");
+    assert!(
+        evictions > 1_000,
+        "{evictions} changed pages left the cache before a commit"
+    );
+}
+
+/// What a medium held when its power was cut at a call, in several ways, is a commit as a whole.
+#[test]
+fn a_power_cut_at_any_call_leaves_a_commit_whole() {
+    let styles = [
+        Style::Nothing,
+        Style::All,
+        Style::Calls { percent: 50 },
+        Style::Sectors { percent: 50 },
+        Style::OneLost,
+        Style::OneTorn,
+    ];
+    let (mut cuts, mut newer) = (0, 0);
+    for seed in 0..6u64 {
+        for cut in (3 + seed..).step_by(7) {
+            let medium = Arc::new(CrashMedium::new(bytes_of(&AREA)));
+            medium.cut_at(cut);
+            let history = |run: &mut Run| (0..250).try_for_each(|_| run.step());
+            let mut run = match Run::new(Arc::clone(&medium) as Arc<dyn Medium>, seed) {
+                Ok(run) => run,
+                // Before the first commit there is nothing to come back to.
+                Err(_) => continue,
+            };
+            if history(&mut run).is_ok() {
+                break;
+            }
+            for (number, style) in (0..).zip(styles) {
+                let survived = MemoryMedium::from_bytes(
+                    medium.survivors(seed * 1_000 + cut * 10 + number, style),
+                );
+                let opened = Store::open(Arc::new(survived), AREA, KEY, FRAMES);
+                let (mut store, _) =
+                    opened.unwrap_or_else(|e| panic!("seed {seed}, cut {cut}, {style:?}: {e}"));
+                store
+                    .recount()
+                    .unwrap_or_else(|e| panic!("seed {seed}, cut {cut}, {style:?}: {e}"));
+                let begun = holds(&mut store, &run.begun);
+                assert!(
+                    begun || holds(&mut store, &run.durable),
+                    "seed {seed}, cut {cut}, {style:?}: neither commit is whole"
+                );
+                cuts += 1;
+                newer += u32::from(begun && run.begun != run.durable);
+            }
+        }
+    }
+    assert!(
+        cuts > 500 && newer > 10,
+        "{cuts} cuts, {newer} of them with the newer root"
+    );
+}
+
+/// Whether a store holds all rows that any state has as this one has them.
+fn holds(store: &mut Store, model: &Model) -> bool {
+    let shapes: Vec<Shape> = (0..store.tables())
+        .map(|table| store.shape(TableId(table)))
+        .collect();
+    let expected: Vec<Shape> = model.tables.iter().map(|&(shape, _)| shape).collect();
+    shapes == expected
+        && (0..model.tables.len()).all(|table| {
+            let rows = &model.tables[table].1;
+            rows.iter()
+                .all(|(&row, bytes)| get(store, table, row).unwrap() == *bytes)
+        })
+}
+
+/// A store of one table, whose rows have the number of the commit that wrote them last.
+fn committed(medium: &Arc<MemoryMedium>, area: Area, commits: u8) -> Store {
+    let medium = Arc::clone(medium) as Arc<dyn Medium>;
+    let mut store = Store::create(Arc::clone(&medium), area, KEY, FRAMES).unwrap();
+    store.add_table(1, SHAPES[1]);
+    for commit in 1..=commits {
+        for row in (0..90_000).step_by(usize::from(commit) * 1_000) {
+            set(&mut store, 0, row, &[commit; 32]).unwrap();
+        }
+        let root = store.begin_commit(&[]).unwrap();
+        medium.sync().unwrap();
+        store.write_root(&root).unwrap();
+        medium.sync().unwrap();
+        store.end_commit();
+    }
+    store
+}
+
+fn contents(store: &mut Store) -> Result<Vec<Vec<u8>>, MetadataError> {
+    (0..90).map(|row| get(store, 0, row * 1_000)).collect()
+}
+
+#[test]
+fn every_flipped_bit_is_noticed_or_is_in_what_nobody_needs() {
+    let medium = Arc::new(MemoryMedium::new(bytes_of(&AREA)));
+    let expected = contents(&mut committed(&medium, AREA, 4)).unwrap();
+    let (mut noticed, mut older) = (0, 0);
+    let bytes = Arc::try_unwrap(medium).ok().unwrap().into_bytes();
+    let used: Vec<usize> = (0..bytes.len() / 512)
+        .filter(|s| bytes[s * 512..][..512].iter().any(|&b| b != 0))
+        .collect();
+    for sector in used {
+        let mut damaged = bytes.clone();
+        let at = sector * 512 + (sector * 37) % 512;
+        damaged[at] ^= 1 << (sector % 8);
+        let opened = Store::open(
+            Arc::new(MemoryMedium::from_bytes(damaged)),
+            AREA,
+            KEY,
+            FRAMES,
+        );
+        let read = opened.and_then(|(mut store, _)| {
+            let commit = store.commit();
+            Ok((commit, contents(&mut store)?))
+        });
+        match read {
+            Err(_) => noticed += 1,
+            // The other root holds still.
+            Ok((3, _)) => older += 1,
+            Ok((_, found)) => assert_eq!(found, expected, "byte {at}"),
+        }
+    }
+    assert!(
+        noticed > 200 && older > 0,
+        "{noticed} noticed, {older} at the root before"
+    );
+}
+
+#[test]
+fn an_older_page_put_back_into_its_slot_is_not_taken_for_the_present_one() {
+    let area = Area { slots: 250, ..AREA };
+    let medium = Arc::new(MemoryMedium::new(bytes_of(&area)));
+    let mut store = committed(&medium, area, 2);
+    // Row 0 again and again: sooner or later its leaf has the slot that it had before.
+    let mut by_slot: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+    for round in 0..200u8 {
+        set(&mut store, 0, 0, &[round; 32]).unwrap();
+        let before = medium_bytes(&medium);
+        let root = store.begin_commit(&[]).unwrap();
+        store.write_root(&root).unwrap();
+        store.end_commit();
+        let after = medium_bytes(&medium);
+        for page in 0..before.len() / PAGE_BYTES {
+            let range = page * PAGE_BYTES..(page + 1) * PAGE_BYTES;
+            let (old, new) = (&before[range.clone()], &after[range]);
+            // The leaf of rows: level 0, index 0.
+            if old != new
+                && new[..4] == *b"FLMP"
+                && new[5] == 0
+                && old[..4] == *b"FLMP"
+                && old[5] == 0
+            {
+                by_slot.insert(page as u64 * PAGE_BYTES as u64, old.to_vec());
+            }
+        }
+        let Some((&at, old)) = by_slot.iter().next() else {
+            continue;
+        };
+        medium.write(at, old).unwrap();
+        let opened = Store::open(Arc::clone(&medium) as Arc<dyn Medium>, area, KEY, FRAMES);
+        let error = contents(&mut opened.unwrap().0).unwrap_err().to_string();
+        assert!(
+            error.contains("it is not the page that was written there last"),
+            "{error}"
+        );
+        return;
+    }
+    panic!("no slot was used twice");
+}
+
+fn medium_bytes(medium: &Arc<MemoryMedium>) -> Vec<u8> {
+    let mut bytes = vec![0; medium.len() as usize];
+    medium.read(0, &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn the_cache_takes_what_it_was_given() {
+    let medium = Arc::new(MemoryMedium::new(bytes_of(&AREA)));
+    let mut store = committed(&medium, AREA, 4);
+    let _ = contents(&mut store).unwrap();
+    let pages = FRAMES.next_multiple_of(64) * PAGE_BYTES;
+    let counts = AREA.slots as usize * 3;
+    let most = pages + pages / 20 + counts + 32_768;
+    assert!(store.heap_bytes() < most, "{} bytes", store.heap_bytes());
+    let counters = store.cache_counters();
+    assert!(
+        counters.misses > 0 && counters.evicted_clean + counters.evicted_dirty > 0,
+        "{counters:?}"
+    );
+}
+
+#[test]
+fn a_full_store_says_so_and_a_commit_makes_room() {
+    let area = Area { slots: 40, ..AREA };
+    let medium = Arc::new(MemoryMedium::new(bytes_of(&area)));
+    let mut store = Store::create(Arc::clone(&medium) as Arc<dyn Medium>, area, KEY, 32).unwrap();
+    store.add_table(1, SHAPES[2]);
+    let mut full = 0;
+    for round in 0..200u32 {
+        let row = round % 8;
+        while let Err(error) =
+            set(&mut store, 0, row, &[round as u8; 4_064]).and_then(|()| store.clean(1).map(drop))
+        {
+            assert!(matches!(error, MetadataError::Full), "{error}");
+            full += 1;
+            assert!(full < 200);
+            let root = store.begin_commit(&[]).unwrap();
+            store.write_root(&root).unwrap();
+            store.end_commit();
+        }
+        if round % 3 == 0 {
+            let root = store.begin_commit(&[]).unwrap();
+            store.write_root(&root).unwrap();
+            store.end_commit();
+        }
+    }
+    let root = store.begin_commit(&[]).unwrap();
+    store.write_root(&root).unwrap();
+    store.end_commit();
+    store.check().unwrap();
+    store.recount().unwrap();
+    // Eight rows, and what is above them.
+    assert_eq!(store.free_slots(), 40 - 8 - 3);
+}
