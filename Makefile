@@ -101,14 +101,15 @@ fuzz:
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run delta -- -max_total_time=$(FUZZ_SECONDS)
 	RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run nbd -- -max_total_time=$(FUZZ_SECONDS)
 
-# Bugs planted in the volume, in what only simulation has, and in the array, one after the other: each must be found
-# by a test.
+# Bugs planted in the volume, in what only simulation has, in pages of tables and in the array, one after the other: each
+# must be found by a test.
 planted:
 	crates/volume/planted/run.sh
 	PLANTED_PATCHES=crates/ftl/planted \
 	PLANTED_TESTS="ftl/similar ftl/prefetch ftl/sealed_before_window ftl/map_of_deltas ftl/map_cache ftl/delta_vectors" \
 	crates/volume/planted/run.sh
 	PLANTED_PATCHES=crates/sim/planted PLANTED_TESTS=sim/lib crates/volume/planted/run.sh
+	PLANTED_PATCHES=crates/metadata/planted PLANTED_TESTS=metadata/store crates/volume/planted/run.sh
 	PLANTED_PATCHES=crates/array/planted \
 	PLANTED_TESTS="array/lib array/images array/model array/crash_search array/faults array/damage array/arbitrary array/options array/reshape array/versions array/fast_lost serve/array_crash" \
 	crates/volume/planted/run.sh

@@ -63,6 +63,11 @@ impl Store {
         self.cache.dirty()
     }
 
+    /// Whether a commit should begin: soon what has changed would find no slots.
+    pub fn wants_commit(&self) -> bool {
+        self.space.free() as usize <= self.cache.dirty() + Store::LEAST_FRAMES
+    }
+
     /// What became of questions to the cache.
     pub fn cache_counters(&self) -> CacheCounters {
         self.cache.counters

@@ -490,6 +490,35 @@ fn medium_bytes(medium: &Arc<MemoryMedium>) -> Vec<u8> {
 }
 
 #[test]
+fn a_page_that_was_read_before_it_changed_is_not_taken_over() {
+    let medium = Arc::new(MemoryMedium::new(bytes_of(&AREA)));
+    let mut store = committed(&medium, AREA, 2);
+    let (mut store, fetch) = loop {
+        let (opened, _) = Store::open(store.place().0, AREA, KEY, FRAMES).unwrap();
+        store = opened;
+        // The pages above the leaf, not the leaf.
+        set(&mut store, 0, 89_999, &[1; 32]).unwrap();
+        match store.row(TableId(0), Row(0)) {
+            Err(Access::Absent(fetch)) => break (store, fetch),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (medium, area, key) = store.place();
+    let before = fetch.carry_out(&medium, &area, &key).unwrap();
+    set(&mut store, 0, 0, &[77; 32]).unwrap();
+    // It changes, is written to another slot, and leaves.
+    for row in (0..90_000).step_by(500).skip(1) {
+        set(&mut store, 0, row, &[5; 32]).unwrap();
+    }
+    assert!(matches!(
+        store.row(TableId(0), Row(0)),
+        Err(Access::Absent(_))
+    ));
+    store.install(&before).unwrap();
+    assert_eq!(get(&mut store, 0, 0).unwrap(), [77; 32]);
+}
+
+#[test]
 fn the_cache_takes_what_it_was_given() {
     let medium = Arc::new(MemoryMedium::new(bytes_of(&AREA)));
     let mut store = committed(&medium, AREA, 4);
@@ -503,6 +532,32 @@ fn the_cache_takes_what_it_was_given() {
         counters.misses > 0 && counters.evicted_clean + counters.evicted_dirty > 0,
         "{counters:?}"
     );
+}
+
+#[test]
+fn a_store_that_commits_when_it_wants_to_is_never_full() {
+    let area = Area { slots: 400, ..AREA };
+    let medium = Arc::new(MemoryMedium::new(bytes_of(&area)));
+    let mut store = Store::create(Arc::clone(&medium) as Arc<dyn Medium>, area, KEY, 200).unwrap();
+    store.add_table(1, SHAPES[2]);
+    let mut commits = 0;
+    for round in 0..20_000u32 {
+        if store.wants_commit() {
+            let root = store.begin_commit(&[]).unwrap();
+            store.write_root(&root).unwrap();
+            store.end_commit();
+            commits += 1;
+        }
+        set(
+            &mut store,
+            0,
+            round * 7 % 150 * 1_999,
+            &[round as u8; 4_064],
+        )
+        .unwrap();
+    }
+    assert!(commits > 20, "{commits} commits");
+    store.check().unwrap();
 }
 
 #[test]
