@@ -105,6 +105,12 @@ impl Node {
         )
     }
 
+    /// One number for it: there are at most 2^16 tables.
+    #[inline(always)]
+    pub(crate) fn key(self) -> u64 {
+        u64::from(self.index) | u64::from(self.level) << 32 | u64::from(self.table) << 48
+    }
+
     /// The page that has the pointer to this one, and which of its pointers that is.
     pub(crate) fn parent(self) -> (Node, usize) {
         let parent = Node {

@@ -7,6 +7,8 @@
 //! Invariants: a page that has changed keeps its parent in memory, as that will have to name its new place; a page with
 //! changed children, or that somebody pins, does not leave.
 
+use std::collections::BTreeSet;
+
 use flashlore_medium::AlignedBuf;
 use rustc_hash::FxHashMap;
 
@@ -56,10 +58,11 @@ pub(crate) struct Cache {
     frames: Vec<Frame>,
     bytes: Vec<AlignedBuf>,
     most: usize,
-    by_node: FxHashMap<Node, u32>,
+    by_node: FxHashMap<u64, u32>,
     unused: Vec<u32>,
     hand: usize,
-    dirty: usize,
+    /// Pages that have changed, by level, then in the order of their table.
+    dirty: BTreeSet<(u8, Node)>,
     pub counters: CacheCounters,
 }
 
@@ -73,7 +76,7 @@ impl Cache {
             by_node: FxHashMap::default(),
             unused: Vec::new(),
             hand: 0,
-            dirty: 0,
+            dirty: BTreeSet::new(),
             counters: CacheCounters::default(),
         }
     }
@@ -84,14 +87,14 @@ impl Cache {
     }
 
     /// Pages that have changed.
-    pub fn dirty(&self) -> usize {
-        self.dirty
+    pub fn dirty(&self) -> &BTreeSet<(u8, Node)> {
+        &self.dirty
     }
 
     /// The frame of a page that is in memory.
     #[inline(always)]
     pub fn find(&self, node: Node) -> Option<FrameId> {
-        self.by_node.get(&node).map(|&frame| FrameId(frame))
+        self.by_node.get(&node.key()).map(|&frame| FrameId(frame))
     }
 
     #[inline(always)]
@@ -124,8 +127,13 @@ impl Cache {
 
     /// Marks a page as changed or not.
     pub fn set_dirty(&mut self, frame: FrameId, dirty: bool) {
-        let was = std::mem::replace(&mut self.frame_mut(frame).dirty, dirty);
-        self.dirty = self.dirty + usize::from(dirty) - usize::from(was);
+        let frame = self.frame_mut(frame);
+        frame.dirty = dirty;
+        let page = (frame.node.level, frame.node);
+        match dirty {
+            true => self.dirty.insert(page),
+            false => self.dirty.remove(&page),
+        };
     }
 
     /// A frame for a page that is not in memory, if one is unused.
@@ -153,15 +161,15 @@ impl Cache {
             }
             None => return None,
         };
-        self.by_node.insert(node, frame);
+        self.by_node.insert(node.key(), frame);
         Some(FrameId(frame))
     }
 
     /// A page leaves; it has not changed.
     pub fn remove(&mut self, frame: FrameId) {
         debug_assert!(!self.frame(frame).dirty);
-        let node = self.frame(frame).node;
-        self.by_node.remove(&node);
+        let key = self.frame(frame).node.key();
+        self.by_node.remove(&key);
         self.frame_mut(frame).taken = false;
         self.unused.push(frame.0);
     }
@@ -170,7 +178,11 @@ impl Cache {
     pub fn victim(&mut self) -> Result<FrameId, MetadataError> {
         let frames = self.frames.len();
         let mut changed = None;
-        let search = if 2 * self.dirty > frames { 0 } else { SEARCH };
+        let search = if 2 * self.dirty.len() > frames {
+            0
+        } else {
+            SEARCH
+        };
         // Twice around: after the first time nothing counts as used.
         for step in 0..2 * frames + 1 {
             if step >= search && changed.is_some() {
@@ -201,7 +213,7 @@ impl Cache {
 
     /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
-        let node = size_of::<(Node, u32)>() + 1;
+        let node = size_of::<(u64, u32)>() + 1;
         self.bytes.len() * CHUNK * PAGE_BYTES
             + self.frames.capacity() * size_of::<Frame>()
             + self.by_node.capacity() * node

@@ -60,7 +60,10 @@ impl Store {
     /// # Panics
     /// If something has changed.
     pub fn recount(&self) -> Result<(), MetadataError> {
-        assert!(self.cache.dirty() == 0 && !self.committing, "commit first");
+        assert!(
+            self.cache.dirty().is_empty() && !self.committing,
+            "commit first"
+        );
         let mut counted = Counted {
             medium: &self.medium,
             area: self.area,

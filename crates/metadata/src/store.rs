@@ -60,12 +60,12 @@ impl Store {
 
     /// Pages in memory that have changed.
     pub fn dirty_pages(&self) -> usize {
-        self.cache.dirty()
+        self.cache.dirty().len()
     }
 
     /// Whether a commit should begin: soon what has changed would find no slots.
     pub fn wants_commit(&self) -> bool {
-        self.space.free() as usize <= self.cache.dirty() + Store::LEAST_FRAMES
+        self.space.free() as usize <= self.cache.dirty().len() + Store::LEAST_FRAMES
     }
 
     /// What became of questions to the cache.
@@ -316,16 +316,13 @@ impl Store {
     /// # Errors
     /// No slot is free, or the medium failed.
     pub fn clean(&mut self, most: usize) -> Result<usize, MetadataError> {
-        let leaves = self
+        let dirty = self
             .cache
-            .all()
-            .filter(|(_, frame)| frame.dirty && frame.node.level == 0);
-        let mut leaves: Vec<(Node, FrameId)> = leaves.map(|(id, frame)| (frame.node, id)).collect();
-        leaves.sort_unstable_by_key(|&(node, _)| node);
-        leaves.truncate(most);
-        for &(_, frame) in &leaves {
-            self.write_out(frame)?;
-        }
+            .dirty()
+            .iter()
+            .take_while(|&&(level, _)| level == 0);
+        let leaves: Vec<Node> = dirty.take(most).map(|&(_, node)| node).collect();
+        self.write_all(&leaves)?;
         Ok(leaves.len())
     }
 
@@ -408,14 +405,16 @@ impl Store {
     /// Writes all pages that have changed, of one table or of all, leaves first and each level in order.
     pub(crate) fn write_dirty(&mut self, table: Option<TableId>) -> Result<(), MetadataError> {
         let wanted = |node: Node| table.is_none_or(|table| node.table == table);
-        let frames = self.cache.all();
-        let dirty = frames.filter(|(_, frame)| frame.dirty && wanted(frame.node));
-        let mut dirty: Vec<(u8, Node, FrameId)> = dirty
-            .map(|(id, frame)| (frame.node.level, frame.node, id))
-            .collect();
-        dirty.sort_unstable_by_key(|&(level, node, _)| (level, node));
-        for (_, _, frame) in dirty {
-            self.write_out(frame)?;
+        let dirty = self.cache.dirty().iter().map(|&(_, node)| node);
+        let dirty: Vec<Node> = dirty.filter(|&node| wanted(node)).collect();
+        self.write_all(&dirty)
+    }
+
+    fn write_all(&mut self, nodes: &[Node]) -> Result<(), MetadataError> {
+        for &node in nodes {
+            if let Some(frame) = self.cache.find(node) {
+                self.write_out(frame)?;
+            }
         }
         Ok(())
     }
@@ -466,11 +465,11 @@ impl Store {
                 "{parent} has changed children and is not in memory"
             ));
         }
-        match dirty == self.cache.dirty() {
+        match dirty == self.cache.dirty().len() {
             true => Ok(()),
             false => Err(format!(
                 "{dirty} pages have changed, counted are {}",
-                self.cache.dirty()
+                self.cache.dirty().len()
             )),
         }
     }

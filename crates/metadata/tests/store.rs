@@ -492,16 +492,13 @@ fn medium_bytes(medium: &Arc<MemoryMedium>) -> Vec<u8> {
 #[test]
 fn a_page_that_was_read_before_it_changed_is_not_taken_over() {
     let medium = Arc::new(MemoryMedium::new(bytes_of(&AREA)));
-    let mut store = committed(&medium, AREA, 2);
-    let (mut store, fetch) = loop {
-        let (opened, _) = Store::open(store.place().0, AREA, KEY, FRAMES).unwrap();
-        store = opened;
-        // The pages above the leaf, not the leaf.
-        set(&mut store, 0, 89_999, &[1; 32]).unwrap();
-        match store.row(TableId(0), Row(0)) {
-            Err(Access::Absent(fetch)) => break (store, fetch),
-            other => panic!("{other:?}"),
-        }
+    let (medium, ..) = committed(&medium, AREA, 2).place();
+    let (mut store, _) = Store::open(medium, AREA, KEY, FRAMES).unwrap();
+    // The pages above the leaf come into memory, not the leaf.
+    set(&mut store, 0, 89_999, &[1; 32]).unwrap();
+    let fetch = match store.row(TableId(0), Row(0)) {
+        Err(Access::Absent(fetch)) => fetch,
+        other => panic!("{other:?}"),
     };
     let (medium, area, key) = store.place();
     let before = fetch.carry_out(&medium, &area, &key).unwrap();
