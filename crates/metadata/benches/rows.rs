@@ -164,7 +164,7 @@ impl Case {
             self.name,
             self.best,
             counters.hits as f64 * 100.0 / asked as f64,
-            counters.evicted_dirty,
+            counters.written_for_room,
             self.store.heap_bytes() >> 20,
             self.hash,
         );

@@ -46,8 +46,8 @@ pub struct CacheCounters {
     pub hits: u64,
     /// Rows whose page had to be read.
     pub misses: u64,
-    /// Pages that were written to make room.
-    pub evicted_dirty: u64,
+    /// Pages that were written to make room: those that left, and with them others of their table.
+    pub written_for_room: u64,
     /// Pages that left as they were.
     pub evicted_clean: u64,
 }

@@ -6,20 +6,23 @@
 use std::sync::Arc;
 
 use flashlore_content::VolumeKey;
-use flashlore_medium::Medium;
+use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::address::{Empty, Node, Pointer, Row, Shape, TableId};
 use crate::area::Area;
 use crate::cache::{Cache, CacheCounters, FrameId};
 use crate::error::{Access, MetadataError};
 use crate::fetch::{Fetch, Fetched};
-use crate::page::{HEADER, Label, PAGE_BYTES, PAYLOAD, pointer, pointers, seal, set_pointer};
+use crate::page::{HEADER, Label, PAYLOAD, pointer, pointers, seal, set_pointer};
 use crate::root::RootTable;
 use crate::space::Space;
 
 /// Rows of pages that were never written.
 static ZEROS: [u8; PAYLOAD] = [0; PAYLOAD];
 static ONES: [u8; PAYLOAD] = [0xff; PAYLOAD];
+
+/// Pages that leave in one write at most.
+const WRITTEN_AT_ONCE: usize = 32;
 
 /// Tables on a part of a medium.
 pub struct Store {
@@ -35,6 +38,8 @@ pub struct Store {
     pub(crate) committing: bool,
     /// A write failed.
     pub(crate) failed: bool,
+    /// Pages that leave in one write.
+    pub(crate) buffer: AlignedBuf,
 }
 
 impl Store {
@@ -236,8 +241,10 @@ impl Store {
         let victim = self.cache.victim()?;
         match self.cache.frame(victim).dirty {
             true => {
-                self.write_out(victim)?;
-                self.cache.counters.evicted_dirty += 1;
+                let node = self.cache.frame(victim).node;
+                let with_it = self.leaving_with(node);
+                self.write_level(&with_it)?;
+                self.cache.counters.written_for_room += with_it.len() as u64;
             }
             false => self.cache.counters.evicted_clean += 1,
         }
@@ -246,6 +253,14 @@ impl Store {
         Ok(frame.ok_or(MetadataError::Crowded {
             frames: self.cache.most(),
         })?)
+    }
+
+    /// A page that must be written before it leaves, and those behind it in its table that will have to be, too.
+    fn leaving_with(&self, node: Node) -> Vec<Node> {
+        let most = if node.level == 0 { WRITTEN_AT_ONCE } else { 1 };
+        let behind = self.cache.dirty().range((node.level, node)..);
+        let level = behind.take_while(|&&(level, _)| level == node.level);
+        level.take(most).map(|&(_, node)| node).collect()
     }
 
     /// Takes over a page that was read, if it is still wanted and still lies there.
@@ -270,29 +285,64 @@ impl Store {
         Ok(())
     }
 
-    /// Writes a page that has changed, none of whose children has. Its parent names the new place.
-    pub(crate) fn write_out(&mut self, frame: FrameId) -> Result<(), MetadataError> {
+    /// Writes pages of one level that have changed, none of whose children has. Their parents name the new places. Those
+    /// that get slots side by side leave in one write.
+    fn write_level(&mut self, nodes: &[Node]) -> Result<(), MetadataError> {
+        for batch in nodes.chunks(WRITTEN_AT_ONCE) {
+            let (mut sealed, full) = self.seal_all(batch);
+            sealed.sort_unstable_by_key(|&(pointer, _)| pointer.slot);
+            for run in sealed.chunk_by(|(a, _), (b, _)| a.slot.0 + 1 == b.slot.0) {
+                self.write_run(run)?;
+            }
+            full?;
+        }
+        Ok(())
+    }
+
+    /// Gives pages slots and seals them, until no slot is free.
+    fn seal_all(&mut self, nodes: &[Node]) -> (Vec<(Pointer, FrameId)>, Result<(), MetadataError>) {
+        let mut sealed = Vec::with_capacity(nodes.len());
+        for &node in nodes {
+            let Some(frame) = self.cache.find(node) else {
+                continue;
+            };
+            debug_assert_eq!(self.cache.frame(frame).dirty_children, 0);
+            let slot = match self.cache.frame(frame).slot {
+                Some(slot) => slot,
+                None => match self.space.take() {
+                    Ok(slot) => slot,
+                    Err(full) => return (sealed, Err(full)),
+                },
+            };
+            let label = Label::of(self.tables[node.table.index()].kind, node);
+            let page = self.cache.page_mut(frame);
+            sealed.push((seal(page, label, slot, self.commit + 1, &self.key), frame));
+            self.cache.frame_mut(frame).slot = Some(slot);
+        }
+        (sealed, Ok(()))
+    }
+
+    /// Writes pages whose slots lie side by side.
+    fn write_run(&mut self, run: &[(Pointer, FrameId)]) -> Result<(), MetadataError> {
         if self.failed {
             return Err(MetadataError::Failed);
         }
-        let node = self.cache.frame(frame).node;
-        debug_assert_eq!(self.cache.frame(frame).dirty_children, 0);
-        let slot = match self.cache.frame(frame).slot {
-            Some(slot) => slot,
-            None => self.space.take()?,
+        let Some(&(first, _)) = run.first() else {
+            return Ok(());
         };
-        let label = Label::of(self.tables[node.table.index()].kind, node);
-        let page = self.cache.page_mut(frame);
-        let pointer = seal(page, label, slot, self.commit + 1, &self.key);
-        debug_assert_eq!(page.len(), PAGE_BYTES);
-        self.cache.frame_mut(frame).slot = Some(slot);
-        let at = self.area.slot(slot);
-        if let Err(error) = self.medium.write(at, self.cache.page(frame)) {
+        self.buffer.clear();
+        for &(_, frame) in run {
+            self.buffer.extend_from_slice(self.cache.page(frame));
+        }
+        if let Err(error) = self.medium.write(self.area.slot(first.slot), &self.buffer) {
             self.failed = true;
             return Err(error.into());
         }
-        self.cache.set_dirty(frame, false);
-        self.point_to(node, pointer);
+        for &(pointer, frame) in run {
+            let node = self.cache.frame(frame).node;
+            self.cache.set_dirty(frame, false);
+            self.point_to(node, pointer);
+        }
         Ok(())
     }
 
@@ -395,7 +445,7 @@ impl Store {
                 self.cache.set_dirty(frame, true);
                 // As the top of a table of so many rows it is written, and its place known.
                 self.tables[table.index()].shape.rows = rows_below(level, &after);
-                self.write_out(frame)?;
+                self.write_level(&[node])?;
             }
         }
         self.tables[table.index()].shape = after;
@@ -411,12 +461,8 @@ impl Store {
     }
 
     fn write_all(&mut self, nodes: &[Node]) -> Result<(), MetadataError> {
-        for &node in nodes {
-            if let Some(frame) = self.cache.find(node) {
-                self.write_out(frame)?;
-            }
-        }
-        Ok(())
+        let mut levels = nodes.chunk_by(|a, b| a.level == b.level);
+        levels.try_for_each(|level| self.write_level(level))
     }
 
     /// Looks at what is in memory, and at the marks of slots.
