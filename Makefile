@@ -84,7 +84,7 @@ snippets: install-editable
 notebooks: install-editable
 	$(VENV)/bin/python python/tests/run_notebooks.py
 
-# The evaluations of all papers at a small scale, as a page; with PAPER=combined that of one.
+# The evaluations of all papers at a small scale, as a page; with PAPER=delta-ftl that of one.
 papers-quick: install
 	$(VENV)/bin/flashlore reproduce $(PAPER) --quick --report papers.html --force
 
