@@ -139,6 +139,24 @@ impl Store {
         Ok(&mut page[HEADER + at..HEADER + at + usize::from(shape.row_bytes)])
     }
 
+    /// What is to be read before rows can be had: each page once. Once that is installed there may be more, as a page above
+    /// them says where they lie.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn absent(&mut self, rows: impl IntoIterator<Item = (TableId, Row)>) -> Vec<Fetch> {
+        let mut fetches: Vec<Fetch> = Vec::new();
+        for (table, row) in rows {
+            // What cannot be had is told to who asks for it.
+            if let Err(Access::Absent(fetch)) = self.row(table, row)
+                && !fetches.contains(&fetch)
+            {
+                fetches.push(fetch);
+            }
+        }
+        fetches
+    }
+
     fn fetch(&self, node: Node, pointer: Pointer) -> Fetch {
         Fetch {
             node,

@@ -516,6 +516,34 @@ fn a_page_that_was_read_before_it_changed_is_not_taken_over() {
 }
 
 #[test]
+fn pages_of_many_rows_are_named_at_once_level_by_level() {
+    let medium = Arc::new(MemoryMedium::new(bytes_of(&AREA)));
+    let (medium, ..) = committed(&medium, AREA, 2).place();
+    let (mut store, _) = Store::open(medium, AREA, KEY, FRAMES).unwrap();
+    let (medium, area, key) = store.place();
+    // Rows 0 and 1 share a leaf of 127 rows.
+    let rows = [0, 1, 5_000, 89_000].map(|row| (TableId(0), Row(row)));
+    let mut rounds = Vec::new();
+    loop {
+        let fetches = store.absent(rows);
+        if fetches.is_empty() {
+            break;
+        }
+        rounds.push(fetches.len());
+        for fetch in fetches {
+            let fetched = fetch.carry_out(&medium, &area, &key).unwrap();
+            store.install(&fetched).unwrap();
+        }
+    }
+    // The two pages above, then the leaves: 709 of them are below a top and two pages.
+    assert_eq!(rounds, [1, 2, 3]);
+    assert!(
+        rows.iter()
+            .all(|&(table, row)| store.row(table, row).is_ok())
+    );
+}
+
+#[test]
 fn the_cache_takes_what_it_was_given() {
     let medium = Arc::new(MemoryMedium::new(bytes_of(&AREA)));
     let mut store = committed(&medium, AREA, 4);
