@@ -516,6 +516,28 @@ fn a_page_that_was_read_before_it_changed_is_not_taken_over() {
 }
 
 #[test]
+fn counts_that_fall_far_from_those_that_rise_are_stored() {
+    // Five pages of counts. Slots are taken in order, so what is given up lies in an earlier page of counts.
+    let area = Area {
+        slots: 10_000,
+        ..AREA
+    };
+    let medium = Arc::new(MemoryMedium::new(bytes_of(&area)));
+    let mut store = committed(&medium, area, 1);
+    for round in 0..60u8 {
+        for row in (0..90_000).step_by(1_000) {
+            set(&mut store, 0, row, &[round; 32]).unwrap();
+        }
+        let root = store.begin_commit(&[]).unwrap();
+        store.write_root(&root).unwrap();
+        store.end_commit();
+        let (medium, ..) = store.place();
+        let (opened, _) = Store::open(medium, area, KEY, FRAMES).unwrap();
+        opened.recount().unwrap();
+    }
+}
+
+#[test]
 fn pages_of_many_rows_are_named_at_once_level_by_level() {
     let medium = Arc::new(MemoryMedium::new(bytes_of(&AREA)));
     let (medium, ..) = committed(&medium, AREA, 2).place();
