@@ -137,15 +137,19 @@ impl Space {
         let words = self.busy.0.len();
         let mut word = self.cursor.index() / 64;
         let mut mask = u64::MAX << (self.cursor.0 % 64);
-        let slot = loop {
+        let mut found = None;
+        // Once around, and the word where it began again.
+        for _ in 0..=words {
             let open = !self.busy.0[word] & mask;
             let slot = Slot(word as u32 * 64 + open.trailing_zeros());
             if open != 0 && self.has(slot) {
-                break slot;
+                found = Some(slot);
+                break;
             }
             word = (word + 1) % words;
             mask = u64::MAX;
-        };
+        }
+        let slot = found.ok_or(MetadataError::Full)?;
         self.cursor = Slot((slot.0 + 1) % self.counts.len() as u32);
         self.free -= 1;
         self.busy.set(slot);
