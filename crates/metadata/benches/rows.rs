@@ -75,7 +75,7 @@ impl Case {
         };
         let path = format!("{directory}/rows-{name}-{rows}-{part}.bench").replace([' ', ','], "-");
         let _ = std::fs::remove_file(&path);
-        let medium = FileMedium::create(&path, area.len(), Mode::Buffered).unwrap();
+        let medium = FileMedium::create(&path, area.bytes(), Mode::Buffered).unwrap();
         let _ = std::fs::remove_file(&path);
         let medium: Arc<dyn Medium> = Arc::new(medium);
         let frames = (pages / part) as usize + 64;

@@ -24,13 +24,8 @@ pub struct Area {
 
 impl Area {
     /// Bytes that it takes.
-    pub fn len(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.slots_at() + u64::from(self.slots) * PAGE - self.at
-    }
-
-    /// It has roots at least.
-    pub fn is_empty(&self) -> bool {
-        false
     }
 
     /// Bytes of a root.

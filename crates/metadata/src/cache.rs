@@ -136,11 +136,11 @@ impl Cache {
         };
     }
 
-    /// A frame for a page that is not in memory, if one is unused.
-    pub fn add(&mut self, node: Node, slot: Option<Slot>) -> Option<FrameId> {
+    /// A frame for a page that is not in memory and lies nowhere yet, if one is unused.
+    pub fn add(&mut self, node: Node) -> Option<FrameId> {
         let new = Frame {
             node,
-            slot,
+            slot: None,
             dirty: false,
             dirty_children: 0,
             pins: 0,

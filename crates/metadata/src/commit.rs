@@ -32,6 +32,28 @@ impl Store {
     /// Pages that the cache has at least: several paths from a leaf to the top, while one is changed.
     pub const LEAST_FRAMES: usize = 32;
 
+    /// Without tables, and nothing in memory.
+    fn new(
+        medium: Arc<dyn Medium>,
+        area: Area,
+        key: VolumeKey,
+        frames: usize,
+        space: Space,
+    ) -> Store {
+        Store {
+            space,
+            cache: Cache::new(frames.max(Store::LEAST_FRAMES)),
+            tables: Vec::new(),
+            commit: 0,
+            committing: false,
+            failed: false,
+            buffer: AlignedBuf::new(),
+            medium,
+            area,
+            key,
+        }
+    }
+
     /// A store without tables, of which nothing is written before its first commit. Memory for so many pages,
     /// [`Store::LEAST_FRAMES`] at least.
     ///
@@ -47,18 +69,13 @@ impl Store {
         for parity in 0..2 {
             medium.write(area.root(parity), &zeros)?;
         }
-        Ok(Store {
-            space: Space::new(area.slots),
-            cache: Cache::new(frames.max(Store::LEAST_FRAMES)),
-            tables: Vec::new(),
-            commit: 0,
-            committing: false,
-            failed: false,
-            buffer: AlignedBuf::new(),
+        Ok(Store::new(
             medium,
             area,
             key,
-        })
+            frames,
+            Space::new(area.slots),
+        ))
     }
 
     /// Opens the store at its last durable root; answers what the user put into that.
@@ -95,18 +112,9 @@ impl Store {
                 restored.map_err(MetadataError::Root)?;
             }
         }
-        let store = Store {
-            space,
-            cache: Cache::new(frames.max(Store::LEAST_FRAMES)),
-            tables: root.tables,
-            commit: root.commit,
-            committing: false,
-            failed: false,
-            buffer: AlignedBuf::new(),
-            medium,
-            area,
-            key,
-        };
+        let mut store = Store::new(medium, area, key, frames, space);
+        store.tables = root.tables;
+        store.commit = root.commit;
         Ok((store, root.user))
     }
 
@@ -126,10 +134,7 @@ impl Store {
             let at = self.area.counts(number, copy);
             self.space
                 .encode(number, copy, at, commit, &self.key, &mut page);
-            if let Err(error) = self.medium.write(at, &page) {
-                self.failed = true;
-                return Err(error.into());
-            }
+            self.put(at, &page)?;
         }
         self.commit = commit;
         self.committing = true;
@@ -152,11 +157,7 @@ impl Store {
     /// # Errors
     /// The medium failed.
     pub fn write_root(&mut self, root: &PendingRoot) -> Result<(), MetadataError> {
-        if let Err(error) = self.medium.write(root.at, &root.bytes) {
-            self.failed = true;
-            return Err(error.into());
-        }
-        Ok(())
+        self.put(root.at, &root.bytes)
     }
 
     /// The root is durable.

@@ -29,6 +29,21 @@ pub(crate) const FANOUT: u32 = (PAYLOAD / 8) as u32;
 
 const MAGIC: [u8; 4] = *b"FLMP";
 
+/// Marks what is written at a position of the medium, or to a slot, and seals it: pages, counts and roots alike have the
+/// mark in front and the checksum in the last eight bytes of the header. Answers the checksum.
+pub(crate) fn put_seal(bytes: &mut [u8], mark: [u8; 4], position: u64, key: &VolumeKey) -> u64 {
+    bytes[..4].copy_from_slice(&mark);
+    let sum = key.checksum(position, &[&bytes[..24], &bytes[HEADER..]]);
+    bytes[24..HEADER].copy_from_slice(&sum.to_le_bytes());
+    sum
+}
+
+/// The checksum of what was read at a position, if mark and checksum hold.
+pub(crate) fn sealed(bytes: &[u8], mark: [u8; 4], position: u64, key: &VolumeKey) -> Option<u64> {
+    let sum = key.checksum(position, &[&bytes[..24], &bytes[HEADER..]]);
+    (bytes[..4] == mark && bytes[24..HEADER] == sum.to_le_bytes()).then_some(sum)
+}
+
 /// What a page says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Label {
@@ -56,15 +71,13 @@ pub(crate) fn seal(
     commit: u64,
     key: &VolumeKey,
 ) -> Pointer {
-    page[..4].copy_from_slice(&MAGIC);
     page[4] = label.kind;
     page[5] = label.level;
     page[6..8].fill(0);
     page[8..12].copy_from_slice(&label.index.to_le_bytes());
     page[12..16].fill(0);
     page[16..24].copy_from_slice(&commit.to_le_bytes());
-    let sum = key.checksum(slot.into(), &[&page[..24], &page[HEADER..]]);
-    page[24..32].copy_from_slice(&sum.to_le_bytes());
+    let sum = put_seal(page, MAGIC, slot.into(), key);
     Pointer {
         slot,
         check: sum as u32,
@@ -78,10 +91,7 @@ pub(crate) fn verify(
     pointer: Pointer,
     key: &VolumeKey,
 ) -> Result<(), &'static str> {
-    let sum = key.checksum(pointer.slot.into(), &[&page[..24], &page[HEADER..]]);
-    if page[24..32] != sum.to_le_bytes() || page[..4] != MAGIC {
-        return Err("its checksum does not hold");
-    }
+    let sum = sealed(page, MAGIC, pointer.slot.into(), key).ok_or("its checksum does not hold")?;
     if sum as u32 != pointer.check {
         return Err("it is not the page that was written there last");
     }

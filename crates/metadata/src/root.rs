@@ -16,10 +16,10 @@ use flashlore_content::VolumeKey;
 
 use crate::address::{Empty, Pointer, Shape};
 use crate::area::Area;
+use crate::page::{HEADER, PAYLOAD, put_seal, sealed};
 use crate::space::CountsPlace;
 
 const MAGIC: [u8; 4] = *b"FLMR";
-const HEAD: usize = 32;
 const TABLE: usize = 16;
 
 /// A table in a root.
@@ -42,7 +42,7 @@ pub(crate) struct Root {
 /// Bytes that a root of an area needs.
 pub(crate) fn bytes(area: &Area) -> usize {
     let counts = area.count_pages() as usize * 4;
-    HEAD + usize::from(area.tables) * TABLE + counts + area.user_bytes as usize
+    HEADER + usize::from(area.tables) * TABLE + counts + area.user_bytes as usize
 }
 
 impl Root {
@@ -55,12 +55,11 @@ impl Root {
             self.tables.len() <= usize::from(area.tables)
                 && self.user.len() <= area.user_bytes as usize
         );
-        out[..4].copy_from_slice(&MAGIC);
         out[4..8].copy_from_slice(&(self.tables.len() as u32).to_le_bytes());
         out[8..16].copy_from_slice(&self.commit.to_le_bytes());
         out[16..20].copy_from_slice(&area.slots.to_le_bytes());
         out[20..24].copy_from_slice(&(self.user.len() as u32).to_le_bytes());
-        let mut at = HEAD;
+        let mut at = HEADER;
         let mut put = |bytes: &[u8]| {
             out[at..at + bytes.len()].copy_from_slice(bytes);
             at += bytes.len();
@@ -75,16 +74,12 @@ impl Root {
             .iter()
             .for_each(|place| put(&place.0.to_le_bytes()));
         put(&self.user);
-        let sum = key.checksum(area.root(self.commit), &[&out[..24], &out[HEAD..]]);
-        out[24..32].copy_from_slice(&sum.to_le_bytes());
+        put_seal(out, MAGIC, area.root(self.commit), key);
     }
 
     /// Reads the root of this parity; nothing if it does not hold.
     pub fn decode(area: &Area, key: &VolumeKey, parity: u64, bytes: &[u8]) -> Option<Root> {
-        let sum = key.checksum(area.root(parity), &[&bytes[..24], &bytes[HEAD..]]);
-        if bytes[..4] != MAGIC || bytes[24..32] != sum.to_le_bytes() {
-            return None;
-        }
+        sealed(bytes, MAGIC, area.root(parity), key)?;
         let mut at = 4;
         let mut take = |count: usize| {
             let taken = bytes.get(at..at + count);
@@ -123,7 +118,7 @@ impl Root {
                 },
                 top: Pointer::read(table[8..16].first_chunk()?),
             });
-            if row_bytes == 0 || usize::from(row_bytes) > crate::page::PAYLOAD {
+            if row_bytes == 0 || usize::from(row_bytes) > PAYLOAD {
                 return None;
             }
         }

@@ -24,7 +24,7 @@ use flashlore_content::VolumeKey;
 
 use crate::address::Slot;
 use crate::error::MetadataError;
-use crate::page::{HEADER, PAGE_BYTES, PAYLOAD};
+use crate::page::{HEADER, PAYLOAD, put_seal, sealed};
 
 /// Counts of a page.
 pub(crate) const COUNTS_PER_PAGE: u32 = (PAYLOAD / 2) as u32;
@@ -215,7 +215,6 @@ impl Space {
         out: &mut [u8],
     ) {
         out.fill(0);
-        out[..4].copy_from_slice(&MAGIC);
         out[4..8].copy_from_slice(&page.to_le_bytes());
         out[8..16].copy_from_slice(&commit.to_le_bytes());
         let first = (page * COUNTS_PER_PAGE) as usize;
@@ -226,8 +225,7 @@ impl Space {
         {
             out.copy_from_slice(&count.to_le_bytes());
         }
-        let sum = key.checksum(at, &[&out[..24], &out[HEADER..PAGE_BYTES]]);
-        out[24..32].copy_from_slice(&sum.to_le_bytes());
+        let sum = put_seal(out, MAGIC, at, key);
         self.places[page as usize] = CountsPlace::new(copy, sum);
     }
 
@@ -245,10 +243,9 @@ impl Space {
         key: &VolumeKey,
         bytes: &[u8],
     ) -> Result<(), String> {
-        let sum = key.checksum(at, &[&bytes[..24], &bytes[HEADER..PAGE_BYTES]]);
         let copy = place.copy().unwrap_or(0);
-        let holds = bytes[24..32] == sum.to_le_bytes() && bytes[..4] == MAGIC;
-        if !holds || bytes[4..8] != page.to_le_bytes() || CountsPlace::new(copy, sum) != place {
+        let found = sealed(bytes, MAGIC, at, key).map(|sum| CountsPlace::new(copy, sum));
+        if found != Some(place) || bytes[4..8] != page.to_le_bytes() {
             return Err(format!(
                 "page {page} of the counts of slots is not the one that the root means"
             ));

@@ -3,6 +3,7 @@
 //! Invariants: of a page in memory that has not changed, `slot` is what its pointer says; a page that has changed has a
 //! changed parent, which counts it, up to the top; a page whose slot only it has, and no root, is written there again.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use flashlore_content::VolumeKey;
@@ -83,6 +84,19 @@ impl Store {
         self.cache.heap_bytes() + self.space.heap_bytes()
     }
 
+    /// The leaf of a row, and which of its bytes behind the header that is.
+    #[inline(always)]
+    fn leaf_of(&self, table: TableId, row: Row) -> (Node, Range<usize>) {
+        let shape = self.shape(table);
+        assert!(
+            row.0 < shape.rows,
+            "row {row} of table {table}, which has {}",
+            shape.rows
+        );
+        let (leaf, at) = Node::of_row(table, row, &shape);
+        (leaf, at..at + usize::from(shape.row_bytes))
+    }
+
     /// A row as it is.
     ///
     /// # Errors
@@ -92,30 +106,23 @@ impl Store {
     /// If there is no such row.
     #[inline(always)]
     pub fn row(&mut self, table: TableId, row: Row) -> Result<&[u8], Access> {
-        let shape = self.tables[table.index()].shape;
-        assert!(
-            row.0 < shape.rows,
-            "row {row} of table {table}, which has {}",
-            shape.rows
-        );
-        let (leaf, at) = Node::of_row(table, row, &shape);
-        let bytes = usize::from(shape.row_bytes);
+        let (leaf, within) = self.leaf_of(table, row);
         if let Some(frame) = self.cache.find(leaf) {
             self.cache.touch(frame);
             self.cache.counters.hits += 1;
             let page = self.cache.page(frame);
-            return Ok(&page[HEADER + at..HEADER + at + bytes]);
+            return Ok(&page[HEADER..][within]);
         }
         let pointer = self.pointer(leaf)?;
         if pointer.is_some() {
             self.cache.counters.misses += 1;
             return Err(Access::Absent(self.fetch(leaf, pointer)));
         }
-        let rows = match shape.empty {
+        let rows = match self.shape(table).empty {
             Empty::Zeros => &ZEROS,
             Empty::Ones => &ONES,
         };
-        Ok(&rows[at..at + bytes])
+        Ok(&rows[within])
     }
 
     /// A row, to be changed.
@@ -126,17 +133,11 @@ impl Store {
     /// # Panics
     /// If there is no such row.
     pub fn row_mut(&mut self, table: TableId, row: Row) -> Result<&mut [u8], Access> {
-        let shape = self.tables[table.index()].shape;
-        assert!(
-            row.0 < shape.rows,
-            "row {row} of table {table}, which has {}",
-            shape.rows
-        );
-        let (leaf, at) = Node::of_row(table, row, &shape);
+        let (leaf, within) = self.leaf_of(table, row);
         let frame = self.frame_to_change(leaf)?;
         self.cache.counters.hits += 1;
         let page = self.cache.page_mut(frame);
-        Ok(&mut page[HEADER + at..HEADER + at + usize::from(shape.row_bytes)])
+        Ok(&mut page[HEADER..][within])
     }
 
     /// What is to be read before rows can be had: each page once. Once that is installed there may be more, as a page above
@@ -253,7 +254,7 @@ impl Store {
 
     /// A frame for a page that is not in memory.
     fn room_for(&mut self, node: Node) -> Result<FrameId, Access> {
-        if let Some(frame) = self.cache.add(node, None) {
+        if let Some(frame) = self.cache.add(node) {
             return Ok(frame);
         }
         let victim = self.cache.victim()?;
@@ -267,7 +268,7 @@ impl Store {
             false => self.cache.counters.evicted_clean += 1,
         }
         self.cache.remove(victim);
-        let frame = self.cache.add(node, None);
+        let frame = self.cache.add(node);
         Ok(frame.ok_or(MetadataError::Crowded {
             frames: self.cache.most(),
         })?)
@@ -297,7 +298,6 @@ impl Store {
             Err(error) => return Err(error),
         }
         let frame = self.room_for(node)?;
-        // Making room may have moved nothing that was not in memory.
         self.cache.page_mut(frame).copy_from_slice(&fetched.bytes);
         self.cache.frame_mut(frame).slot = Some(pointer.slot);
         Ok(())
@@ -342,26 +342,33 @@ impl Store {
 
     /// Writes pages whose slots lie side by side.
     fn write_run(&mut self, run: &[(Pointer, FrameId)]) -> Result<(), MetadataError> {
-        if self.failed {
-            return Err(MetadataError::Failed);
-        }
         let Some(&(first, _)) = run.first() else {
             return Ok(());
         };
-        self.buffer.clear();
+        let mut bytes = std::mem::take(&mut self.buffer);
+        bytes.clear();
         for &(_, frame) in run {
-            self.buffer.extend_from_slice(self.cache.page(frame));
+            bytes.extend_from_slice(self.cache.page(frame));
         }
-        if let Err(error) = self.medium.write(self.area.slot(first.slot), &self.buffer) {
-            self.failed = true;
-            return Err(error.into());
-        }
+        let written = self.put(self.area.slot(first.slot), &bytes);
+        self.buffer = bytes;
+        written?;
         for &(pointer, frame) in run {
             let node = self.cache.frame(frame).node;
             self.cache.set_dirty(frame, false);
             self.point_to(node, pointer);
         }
         Ok(())
+    }
+
+    /// Writes to the medium, unless a write has failed.
+    pub(crate) fn put(&mut self, at: u64, bytes: &[u8]) -> Result<(), MetadataError> {
+        if self.failed {
+            return Err(MetadataError::Failed);
+        }
+        let written = self.medium.write(at, bytes);
+        self.failed = written.is_err();
+        Ok(written?)
     }
 
     /// The parent of a page, which has changed for that, names its place.
@@ -399,15 +406,19 @@ impl Store {
     /// # Panics
     /// If the area has no room for one more.
     pub fn add_table(&mut self, kind: u8, shape: Shape) -> TableId {
+        self.push_table(RootTable {
+            kind,
+            shape,
+            top: Pointer::NONE,
+        })
+    }
+
+    fn push_table(&mut self, table: RootTable) -> TableId {
         assert!(
             self.tables.len() < usize::from(self.area.tables),
             "one table too many"
         );
-        self.tables.push(RootTable {
-            kind,
-            shape,
-            top: Pointer::NONE,
-        });
+        self.tables.push(table);
         TableId(self.tables.len() as u32 - 1)
     }
 
@@ -420,17 +431,12 @@ impl Store {
     /// # Panics
     /// If the area has no room for one more.
     pub fn fork(&mut self, table: TableId) -> Result<TableId, MetadataError> {
-        assert!(
-            self.tables.len() < usize::from(self.area.tables),
-            "one table too many"
-        );
         self.write_dirty(Some(table))?;
         let fork = self.tables[table.index()];
         if fork.top.is_some() {
             self.space.share(fork.top.slot);
         }
-        self.tables.push(fork);
-        Ok(TableId(self.tables.len() as u32 - 1))
+        Ok(self.push_table(fork))
     }
 
     /// A table may have more rows from now on.

@@ -41,7 +41,7 @@ const SHAPES: [Shape; 3] = [
 ];
 
 fn bytes_of(area: &Area) -> usize {
-    (area.at + area.len()) as usize
+    (area.at + area.bytes()) as usize
 }
 
 /// What a store should hold: of each table its shape and the rows that were written.
@@ -383,20 +383,26 @@ fn holds(store: &mut Store, model: &Model) -> bool {
         })
 }
 
+/// Makes durable what has changed.
+fn commit(store: &mut Store) {
+    let (medium, ..) = store.place();
+    let root = store.begin_commit(&[]).unwrap();
+    medium.sync().unwrap();
+    store.write_root(&root).unwrap();
+    medium.sync().unwrap();
+    store.end_commit();
+}
+
 /// A store of one table, whose rows have the number of the commit that wrote them last.
 fn committed(medium: &Arc<MemoryMedium>, area: Area, commits: u8) -> Store {
     let medium = Arc::clone(medium) as Arc<dyn Medium>;
     let mut store = Store::create(Arc::clone(&medium), area, KEY, FRAMES).unwrap();
     store.add_table(1, SHAPES[1]);
-    for commit in 1..=commits {
-        for row in (0..90_000).step_by(usize::from(commit) * 1_000) {
-            set(&mut store, 0, row, &[commit; 32]).unwrap();
+    for number in 1..=commits {
+        for row in (0..90_000).step_by(usize::from(number) * 1_000) {
+            set(&mut store, 0, row, &[number; 32]).unwrap();
         }
-        let root = store.begin_commit(&[]).unwrap();
-        medium.sync().unwrap();
-        store.write_root(&root).unwrap();
-        medium.sync().unwrap();
-        store.end_commit();
+        commit(&mut store);
     }
     store
 }
@@ -451,9 +457,7 @@ fn an_older_page_put_back_into_its_slot_is_not_taken_for_the_present_one() {
     for round in 0..200u8 {
         set(&mut store, 0, 0, &[round; 32]).unwrap();
         let before = medium_bytes(&medium);
-        let root = store.begin_commit(&[]).unwrap();
-        store.write_root(&root).unwrap();
-        store.end_commit();
+        commit(&mut store);
         let after = medium_bytes(&medium);
         for page in 0..before.len() / PAGE_BYTES {
             let range = page * PAGE_BYTES..(page + 1) * PAGE_BYTES;
@@ -495,11 +499,12 @@ fn a_page_that_was_read_before_it_changed_is_not_taken_over() {
     let (medium, ..) = committed(&medium, AREA, 2).place();
     let (mut store, _) = Store::open(medium, AREA, KEY, FRAMES).unwrap();
     // The pages above the leaf come into memory, not the leaf.
-    set(&mut store, 0, 89_999, &[1; 32]).unwrap();
+    set(&mut store, 0, 60_000, &[1; 32]).unwrap();
     let fetch = match store.row(TableId(0), Row(0)) {
         Err(Access::Absent(fetch)) => fetch,
         other => panic!("{other:?}"),
     };
+    assert_eq!(fetch.node().level, 0);
     let (medium, area, key) = store.place();
     let before = fetch.carry_out(&medium, &area, &key).unwrap();
     set(&mut store, 0, 0, &[77; 32]).unwrap();
@@ -530,9 +535,7 @@ fn counts_that_fall_far_from_those_that_rise_are_stored() {
         for row in (0..90_000).step_by(1_000) {
             set(&mut store, 0, row, &[round; 32]).unwrap();
         }
-        let root = store.begin_commit(&[]).unwrap();
-        store.write_root(&root).unwrap();
-        store.end_commit();
+        commit(&mut store);
         let (medium, ..) = store.place();
         let (opened, _) = Store::open(medium, area, KEY, FRAMES).unwrap();
         opened.recount().unwrap();
@@ -592,9 +595,7 @@ fn a_store_that_commits_when_it_wants_to_is_never_full() {
     let mut commits = 0;
     for round in 0..20_000u32 {
         if store.wants_commit() {
-            let root = store.begin_commit(&[]).unwrap();
-            store.write_root(&root).unwrap();
-            store.end_commit();
+            commit(&mut store);
             commits += 1;
         }
         set(
@@ -624,19 +625,13 @@ fn a_full_store_says_so_and_a_commit_makes_room() {
             assert!(matches!(error, MetadataError::Full), "{error}");
             full += 1;
             assert!(full < 200);
-            let root = store.begin_commit(&[]).unwrap();
-            store.write_root(&root).unwrap();
-            store.end_commit();
+            commit(&mut store);
         }
         if round % 3 == 0 {
-            let root = store.begin_commit(&[]).unwrap();
-            store.write_root(&root).unwrap();
-            store.end_commit();
+            commit(&mut store);
         }
     }
-    let root = store.begin_commit(&[]).unwrap();
-    store.write_root(&root).unwrap();
-    store.end_commit();
+    commit(&mut store);
     store.check().unwrap();
     store.recount().unwrap();
     // Eight rows, and what is above them.
