@@ -298,6 +298,16 @@ policies! { $
     witness: witness::Witness<C>,
 }
 
+/// Puts a form behind those that were offered before.
+#[inline(always)]
+fn offer<'a>(places: &mut impl Iterator<Item = &'a mut Option<Form>>, form: Option<Form>) {
+    if let Some(form) = form
+        && let Some(place) = places.next()
+    {
+        *place = Some(form);
+    }
+}
+
 impl<C: Content, V: Clone> PolicySet<C, V> {
     /// The forms that are offered for a write, in front of the first `None`.
     #[inline(always)]
@@ -310,11 +320,7 @@ impl<C: Content, V: Clone> PolicySet<C, V> {
         let mut forms = [None; POLICIES];
         let mut places = forms.iter_mut();
         each_mut!(self, policy => {
-            if let Some(form) = Policy::<C, V>::form(policy, view, lpn, sketch)
-                && let Some(place) = places.next()
-            {
-                *place = Some(form);
-            }
+            offer(&mut places, Policy::<C, V>::form(policy, view, lpn, sketch));
         });
         forms
     }
@@ -325,11 +331,7 @@ impl<C: Content, V: Clone> PolicySet<C, V> {
         let mut forms = [None; POLICIES];
         let mut places = forms.iter_mut();
         each!(self, policy => {
-            if let Some(form) = Policy::<C, V>::next_form(policy, view, lpn)
-                && let Some(place) = places.next()
-            {
-                *place = Some(form);
-            }
+            offer(&mut places, Policy::<C, V>::next_form(policy, view, lpn));
         });
         forms
     }

@@ -41,7 +41,8 @@ fn a_report_has_every_claim_with_its_verdicts() {
         assert!(runs[name]["programs"].as_f64().unwrap() > 0.0, "{name}");
         assert!(!hash.as_str().unwrap().is_empty());
     }
-    // A quick look has no variants.
+    // A quick look has no variants; the whole has several.
+    assert!(definition.matches("[[sensitivity.variant]]").count() > 3);
     assert!(report["sensitivity"].is_null());
 }
 
