@@ -4,23 +4,20 @@
 
 use crate::common;
 
-use common::Random;
+use common::{Medium, Random};
 use flashlore_content::{Content, DedupOptions, Ledger, PageTag, ValueLedger};
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::record::{Op, Recorded};
-use flashlore_flash::rules::Checked;
+use flashlore_flash::record::Op;
 use flashlore_flash::{Cause, Geometry, Lpn, Owner, Tag, When};
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, PlainFtl};
 use proptest::prelude::*;
 
-type Medium = Recorded<Checked<MemoryFlash<PageTag>>>;
-type Device = ContentFtl<PageTag, Medium, ValueLedger>;
+type Device = ContentFtl<PageTag, Medium<PageTag>, ValueLedger>;
 
 const EXPORTED: u32 = 120;
 
-fn medium() -> Medium {
+fn medium() -> Medium<PageTag> {
     let geometry = Geometry::single_plane(24, 8, 4096).unwrap();
-    Recorded::new(Checked::new(MemoryFlash::new(geometry)))
+    common::medium(&geometry)
 }
 
 fn device(index_entries: Option<u32>) -> Device {

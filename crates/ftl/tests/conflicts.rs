@@ -5,10 +5,9 @@ use crate::common;
 
 use common::policies::{DELTAS, VERSIONS};
 use common::values::{Lengths, Page, V};
+use common::{Medium, medium};
 use flashlore_content::history::{HistoryOptions, Version};
 use flashlore_content::{Content, DedupOptions, NoCensus};
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Ppn, Tag, When};
 use flashlore_ftl::buffer::WriteQueue;
 use flashlore_ftl::content::parts::Past;
@@ -18,7 +17,7 @@ use flashlore_ftl::policies::encoding::EncodingOptions;
 use flashlore_ftl::policies::history::VersionsOptions;
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies, Unhashed, VictimChoice};
 
-type Device = ContentFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths, Past>;
+type Device = ContentFtl<V, Medium<Page>, NoCensus, Resident, Lengths, Past>;
 
 const PAGES: u32 = 40;
 
@@ -87,7 +86,7 @@ impl Small {
             encoder,
         };
         let geometry = Geometry::single_plane(16, 8, 4096).unwrap();
-        let medium = Checked::new(MemoryFlash::new(geometry));
+        let medium = medium(&geometry);
         let mut options = FtlOptions::new(PAGES);
         options.collect.victims = VictimChoice::Fifo;
         let ftl = ContentFtl::with_policies(medium, options, policies, NoCensus, Resident);

@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 
 use common::devices::drawn;
 use common::values::{Lengths, Page, V};
+use common::{Medium, medium};
 use flashlore_content::{DedupOptions, NoCensus};
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Lpn, Tag, When};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
@@ -19,8 +18,7 @@ use flashlore_ftl::policies::encoding::viability::ViabilityOptions;
 use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Policies, Unhashed};
 use proptest::prelude::*;
 
-type Medium = Checked<MemoryFlash<Page>>;
-type Device = ContentFtl<V, Medium, NoCensus, Resident, Lengths, Past>;
+type Device = ContentFtl<V, Medium<Page>, NoCensus, Resident, Lengths, Past>;
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -115,7 +113,7 @@ fn device(
         versions: None,
         encoder,
     };
-    let medium = Checked::new(MemoryFlash::new(geometry.clone()));
+    let medium = medium(geometry);
     ContentFtl::with_policies(medium, options, policies, NoCensus, Resident).unwrap()
 }
 
@@ -126,7 +124,7 @@ fn most_exported(geometry: &Geometry, options: &FtlOptions) -> u32 {
         log: true,
         ..options.clone()
     };
-    let medium: Medium = Checked::new(MemoryFlash::new(geometry.clone()));
+    let medium: Medium<Page> = medium(geometry);
     let core = flashlore_ftl::core::Core::new(medium, least).unwrap();
     core.most_live() as u32
 }

@@ -5,15 +5,13 @@
 
 use crate::common;
 
-use common::Random;
 use common::devices::drawn;
 use common::policies::DELTAS;
 use common::values::{Lengths, Page, V};
+use common::{Medium, Random, medium};
 use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::geometry::Counts;
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::record::{Op, Recorded};
-use flashlore_flash::rules::Checked;
+use flashlore_flash::record::Op;
 use flashlore_flash::{Cause, Flash, Geometry, Lpn, Owner, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::parts::Past;
@@ -26,8 +24,7 @@ use flashlore_ftl::{ContentFtl, FtlOptions, PlainFtl, Policies};
 use flashlore_oracle::delta_ftl::{Baseline, DeltaEvent, DeltaFtl, Rules, Why};
 use proptest::prelude::*;
 
-type Medium = Recorded<Checked<MemoryFlash<Page>>>;
-type Device = ContentFtl<V, Medium, NoCensus, Resident, Lengths, Past>;
+type Device = ContentFtl<V, Medium<Page>, NoCensus, Resident, Lengths, Past>;
 
 /// Logical pages of the devices that are not collected.
 const PAGES: u32 = 40;
@@ -61,10 +58,6 @@ fn page(raw: u32, pages: u32) -> u32 {
     } else {
         raw / 3 % (pages / 4)
     }
-}
-
-fn medium(geometry: &Geometry) -> Medium {
-    Recorded::new(Checked::new(MemoryFlash::new(geometry.clone())))
 }
 
 fn device(

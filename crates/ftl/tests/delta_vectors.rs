@@ -3,12 +3,10 @@
 
 use crate::common;
 
-use common::Random;
 use common::policies::DELTAS;
 use common::values::{Lengths, Page, V};
+use common::{Medium, Random, medium};
 use flashlore_content::{DedupOptions, NoCensus};
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Ppn, Tag, When};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
@@ -16,7 +14,7 @@ use flashlore_ftl::policies::delta::NEVER;
 use flashlore_ftl::policies::encoding::{EncodingCounters, EncodingOptions};
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies};
 
-type Device = ContentFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths, Past>;
+type Device = ContentFtl<V, Medium<Page>, NoCensus, Resident, Lengths, Past>;
 
 fn fixed(bytes: u16) -> Lengths {
     Lengths {
@@ -58,7 +56,7 @@ fn device_with(
         encoder,
     };
     let geometry = Geometry::single_plane(blocks, 16, 4096).unwrap();
-    let medium = Checked::new(MemoryFlash::new(geometry));
+    let medium = medium(&geometry);
     let options = FtlOptions::new(pages);
     ContentFtl::with_policies(medium, options, policies, NoCensus, Resident).unwrap()
 }

@@ -2,10 +2,8 @@
 
 use crate::common;
 
-use common::Random;
+use common::{Medium, Random, medium};
 use flashlore_content::PageTag;
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Lpn, Tag, When};
 use flashlore_ftl::blocks::BlockPhase;
 use flashlore_ftl::{FtlError, FtlOptions, Mode, PlainFtl, Watermarks};
@@ -14,7 +12,7 @@ const BLOCKS: u32 = 64;
 const PAGES: u32 = 16;
 const ENDURANCE: u32 = 20;
 
-type Ftl = PlainFtl<Checked<MemoryFlash<PageTag>>>;
+type Ftl = PlainFtl<Medium<PageTag>>;
 
 fn device(change: impl Fn(&mut FtlOptions)) -> Ftl {
     let geometry = Geometry::single_plane(BLOCKS, PAGES, 4096).unwrap();
@@ -22,7 +20,7 @@ fn device(change: impl Fn(&mut FtlOptions)) -> Ftl {
     options.wear.dynamic = true;
     options.wear.endurance = ENDURANCE;
     change(&mut options);
-    PlainFtl::new(Checked::new(MemoryFlash::new(geometry)), options).unwrap()
+    PlainFtl::new(medium(&geometry), options).unwrap()
 }
 
 /// Overwrites uniformly drawn pages until a write is refused; answers how many were taken.

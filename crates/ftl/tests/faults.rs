@@ -1,23 +1,22 @@
 //! A device that fails: the failure reaches the caller, nothing panics, and outside of a collection
 //! nothing is lost or changed.
 
+use crate::common::{Medium, medium};
 use flashlore_content::PageTag;
 use flashlore_flash::faults::{FaultError, Faulty, Odds};
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Lpn, Tag, When};
 use flashlore_ftl::{FtlError, FtlOptions, PlainFtl};
 
-type Medium = Faulty<Checked<MemoryFlash<PageTag>>>;
+type Media = Faulty<Medium<PageTag>>;
 
-fn device(odds: Odds) -> PlainFtl<Medium> {
+fn device(odds: Odds) -> PlainFtl<Media> {
     let geometry = Geometry::single_plane(16, 8, 4096).unwrap();
     let options = FtlOptions::new(64);
-    let medium = Faulty::new(Checked::new(MemoryFlash::new(geometry)), odds, 3);
+    let medium = Faulty::new(medium(&geometry), odds, 3);
     PlainFtl::new(medium, options).unwrap()
 }
 
-fn injected<T>(result: Result<T, FtlError<<Medium as flashlore_flash::Flash>::Error>>) -> bool {
+fn injected<T>(result: Result<T, FtlError<<Media as flashlore_flash::Flash>::Error>>) -> bool {
     match result {
         Ok(_) => false,
         Err(FtlError::Device(FaultError::Injected { .. })) => true,

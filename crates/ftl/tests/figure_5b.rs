@@ -1,12 +1,11 @@
 //! The worked example of CA-SSD's Figure 5(b) (`spec/ca-ssd.md` section 3), event by event.
 
+use crate::common::{Medium, medium};
 use flashlore_content::{DedupOptions, Ledger, PageTag, ValueLedger};
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::rules::Checked;
 use flashlore_flash::{Geometry, Lpn, ObjectId, Ppn, Tag, When};
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome};
 
-type Device = ContentFtl<PageTag, Checked<MemoryFlash<PageTag>>, ValueLedger>;
+type Device = ContentFtl<PageTag, Medium<PageTag>, ValueLedger>;
 
 const V1: PageTag = PageTag(1);
 const V2: PageTag = PageTag(2);
@@ -44,7 +43,7 @@ fn figure_5b() {
     // Either order of H1 and H2 in the index is a start state of the figure.
     for first in [V1, V2] {
         let geometry = Geometry::single_plane(8, 4, 4096).unwrap();
-        let medium = Checked::new(MemoryFlash::new(geometry));
+        let medium = medium(&geometry);
         let dedup = DedupOptions {
             index_entries: Some(3),
             fingerprint_bits: 128,

@@ -6,15 +6,12 @@ use crate::common;
 use std::collections::BTreeMap;
 
 use common::devices::drawn;
+use common::{Medium, medium};
 use flashlore_content::dedup::BypassOptions;
 use flashlore_content::{Content, DedupOptions, Ledger, PageTag, ValueLedger};
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Lpn, Tag, When};
 use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Outcome, PlainFtl, Unhashed};
 use proptest::prelude::*;
-
-type Medium = Checked<MemoryFlash<PageTag>>;
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -47,10 +44,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::Wait),
     ];
     prop::collection::vec(step, 200..1500)
-}
-
-fn medium(geometry: &Geometry) -> Medium {
-    Checked::new(MemoryFlash::new(geometry.clone()))
 }
 
 /// What a write answers; `None` where a device with an end to its life is worn out.
@@ -219,7 +212,7 @@ fn hashing_is_switched_off_without_duplicates_and_comes_back_with_them() {
     };
     let options = FtlOptions::new(256);
     let ledger = ValueLedger::default();
-    let mut ftl = ContentFtl::new(medium(&geometry), options, dedup, ledger).unwrap();
+    let mut ftl = ContentFtl::new(medium::<PageTag>(&geometry), options, dedup, ledger).unwrap();
     let mut write = |lpn: u32, value: u32| {
         let lpn = Lpn(lpn % 256);
         let (when, tag) = (When::now(0), Tag::NONE);
@@ -257,7 +250,7 @@ fn without_verification_a_collision_shares_the_wrong_page_and_is_counted() {
         out_of_line: false,
     };
     let ledger = ValueLedger::default();
-    let mut ftl: ContentFtl<PageTag, Medium, _> =
+    let mut ftl: ContentFtl<PageTag, Medium<PageTag>, _> =
         ContentFtl::new(medium(&geometry), options, dedup, ledger).unwrap();
     for lpn in 0..3 {
         ftl.write(When::now(0), Lpn(lpn), PageTag(lpn), Tag::NONE)
@@ -280,7 +273,13 @@ fn a_candidate_is_read_again_when_it_is_another_one_by_the_time_of_the_commit() 
         out_of_line: false,
     };
     let ledger = ValueLedger::default();
-    let mut ftl = ContentFtl::new(medium(&geometry), FtlOptions::new(16), dedup, ledger).unwrap();
+    let mut ftl = ContentFtl::new(
+        medium::<PageTag>(&geometry),
+        FtlOptions::new(16),
+        dedup,
+        ledger,
+    )
+    .unwrap();
     let bit = |value: u32| PageTag(value).fingerprint(1);
     let mut alike = (0..).filter(|&value| bit(value) == bit(0)).map(PageTag);
     let (value, other) = (alike.next().unwrap(), alike.next().unwrap());

@@ -8,21 +8,17 @@
 
 use crate::common;
 
-use common::{Random, exported};
+use common::{Medium, Random, exported};
 use flashlore_content::{DedupOptions, PageTag, ValueLedger};
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::record::{Op, Recorded};
-use flashlore_flash::rules::Checked;
+use flashlore_flash::record::Op;
 use flashlore_flash::{Flash, Geometry, Lpn, Tag, When};
 use flashlore_ftl::{ContentFtl, Counters, FtlOptions, PlainFtl, VictimChoice};
 
-type Medium = Recorded<Checked<MemoryFlash<PageTag>>>;
-
 const PAGES_PER_BLOCK: u32 = 32;
 
-fn medium() -> Medium {
+fn medium() -> Medium<PageTag> {
     let geometry = Geometry::single_plane(256, PAGES_PER_BLOCK, 4096).unwrap();
-    Recorded::new(Checked::new(MemoryFlash::new(geometry)))
+    common::medium(&geometry)
 }
 
 /// Pages that may be programmed before anything is erased, followed on the medium.

@@ -3,19 +3,15 @@
 use crate::common;
 
 use common::maps::{Both, Device, devices};
-use common::{Random, slc};
+use common::{Random, medium, slc};
 use flashlore_content::{DedupOptions, NoCensus, PageTag};
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::record::{Op, Recorded};
-use flashlore_flash::rules::Checked;
+use flashlore_flash::record::Op;
 use flashlore_flash::sim::NandSim;
 use flashlore_flash::{Cause, Completion, Geometry, Lpn, Owned, Tag, Time, When};
 use flashlore_ftl::map_cache::{CacheOptions, CachedMap, EntryKind};
 use flashlore_ftl::{ContentFtl, Counters, FtlError, FtlOptions, PlainFtl};
 use proptest::prelude::*;
 use proptest::sample::select;
-
-type Medium = Recorded<Checked<MemoryFlash<PageTag>>>;
 
 /// A cache of so many entries of pages that own their units.
 fn direct(entries: u32) -> CacheOptions {
@@ -25,10 +21,6 @@ fn direct(entries: u32) -> CacheOptions {
         kind: EntryKind::Direct,
         journal_pages: 0,
     }
-}
-
-fn medium(geometry: &Geometry) -> Medium {
-    Recorded::new(Checked::new(MemoryFlash::new(geometry.clone())))
 }
 
 /// Counts what the medium saw of translation pages: reads, programs of new ones, programs of copies.
@@ -171,7 +163,7 @@ proptest! {
     ) {
         let both = Both::new(&device, EntryKind::Direct, PageTag(7));
         let mut ftl =
-            PlainFtl::with_map_cache(medium(&device.geometry), device.options.clone(), both).unwrap();
+            PlainFtl::with_map_cache(medium::<PageTag>(&device.geometry), device.options.clone(), both).unwrap();
         let mut random = Random::new(seed);
         exercise!(ftl, device, rounds, |random, number| PageTag(number));
     }
@@ -191,7 +183,7 @@ proptest! {
             out_of_line: false,
         };
         let (geometry, options) = (&device.geometry, device.options.clone());
-        let mut ftl = ContentFtl::with_map_cache(medium(geometry), options, dedup, NoCensus, both).unwrap();
+        let mut ftl = ContentFtl::with_map_cache(medium::<PageTag>(geometry), options, dedup, NoCensus, both).unwrap();
         let mut random = Random::new(seed);
         exercise!(ftl, device, 2, |random, number| PageTag(random.below(values)));
     }
@@ -206,8 +198,8 @@ fn a_cache_of_everything_costs_nothing() {
     let exported = options.exported;
     let map_cache = CachedMap::new(exported, direct(exported), PageTag(0));
     let mut cached =
-        PlainFtl::with_map_cache(medium(&geometry), options.clone(), map_cache).unwrap();
-    let mut resident = PlainFtl::new(medium(&geometry), options).unwrap();
+        PlainFtl::with_map_cache(medium::<PageTag>(&geometry), options.clone(), map_cache).unwrap();
+    let mut resident = PlainFtl::new(medium::<PageTag>(&geometry), options).unwrap();
     let mut random = Random::new(2);
     for number in 0..exported * 6 {
         let lpn = address(&mut random, exported);

@@ -7,15 +7,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use common::Random;
 use common::maps::{Both, Device, Notes, devices};
 use common::policies::{self, VERSIONS};
 use common::values::{Lengths, Page, V};
+use common::{Medium, Random, medium};
 use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::geometry::Counts;
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::record::{Op, Recorded};
-use flashlore_flash::rules::Checked;
+use flashlore_flash::record::Op;
 use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Owned, Ppn, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::parts::Past;
@@ -26,8 +24,7 @@ use flashlore_ftl::{ContentFtl, FtlOptions, Policies, Unhashed};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-type Medium = Recorded<Checked<MemoryFlash<Page>>>;
-type Ftl<K> = ContentFtl<V, Medium, NoCensus, K, Lengths, Past>;
+type Ftl<K> = ContentFtl<V, Medium<Page>, NoCensus, K, Lengths, Past>;
 
 /// What is on.
 #[derive(Debug, Clone, Copy)]
@@ -86,10 +83,6 @@ fn policies(on: On) -> Policies<Lengths> {
         versions: on.history.then_some(VERSIONS),
         encoder: LENGTHS,
     }
-}
-
-fn medium(geometry: &Geometry) -> Medium {
-    Recorded::new(Checked::new(MemoryFlash::new(geometry.clone())))
 }
 
 /// A device of which so many hundredths are exported of what one with packed pages and two tables can.

@@ -6,16 +6,12 @@ use crate::common;
 use std::collections::{BTreeMap, BTreeSet};
 
 use common::devices::drawn;
-use common::{single_plane, slc};
+use common::{Medium, medium, single_plane, slc};
 use flashlore_content::{DedupOptions, Ledger, NoCensus, PageTag, ValueLedger};
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Flash, Geometry, Lpn, PlaneId, Tag, Time, When};
 use flashlore_ftl::map_cache::{CacheOptions, CachedMap, EntryKind, MapCache};
 use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Mode, Scanned, Unhashed, Watermarks};
 use proptest::prelude::*;
-
-type Medium = Checked<MemoryFlash<PageTag>>;
 
 const UNLIMITED: DedupOptions = DedupOptions {
     index_entries: None,
@@ -59,7 +55,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// A device, what it should hold, and the present.
 struct Run<K: MapCache<PageTag>> {
-    ftl: ContentFtl<PageTag, Medium, ValueLedger, K>,
+    ftl: ContentFtl<PageTag, Medium<PageTag>, ValueLedger, K>,
     model: BTreeMap<Lpn, PageTag>,
     now: Time,
 }
@@ -208,7 +204,7 @@ proptest! {
         cached in any::<bool>(),
     ) {
         let (geometry, options) = (drawn.geometry(), drawn.options());
-        let medium = Checked::new(MemoryFlash::new(geometry));
+        let medium = medium(&geometry);
         let dedup = DedupOptions { index_entries: entries, ..UNLIMITED };
         let (ledger, model) = (ValueLedger::default(), BTreeMap::new());
         if cached {
@@ -230,9 +226,9 @@ proptest! {
     }
 }
 
-fn device() -> ContentFtl<PageTag, Medium, ValueLedger> {
+fn device() -> ContentFtl<PageTag, Medium<PageTag>, ValueLedger> {
     let geometry = Geometry::single_plane(16, 8, 4096).unwrap();
-    let medium = Checked::new(MemoryFlash::new(geometry));
+    let medium = medium(&geometry);
     ContentFtl::new(
         medium,
         FtlOptions::new(64),
@@ -347,7 +343,7 @@ fn a_die_that_collection_has_work_for_is_not_read() {
 #[test]
 fn duplicates_are_not_compared_so_verification_is_refused() {
     let geometry = Geometry::single_plane(16, 8, 4096).unwrap();
-    let medium = Checked::new(MemoryFlash::<PageTag>::new(geometry));
+    let medium = medium::<PageTag>(&geometry);
     let verify = DedupOptions {
         verify: true,
         ..UNLIMITED

@@ -5,15 +5,13 @@ use crate::common;
 
 use std::collections::BTreeSet;
 
-use common::Random;
-use flashlore_content::{DedupOptions, NoCensus, PageTag};
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::rules::Checked;
+use common::{Medium, Random, medium};
+use flashlore_content::{DedupOptions, PageTag, ValueLedger};
 use flashlore_flash::{Cause, Geometry, Lpn, Tag, When};
 use flashlore_ftl::{ContentFtl, FtlOptions, Unhashed};
 use proptest::prelude::*;
 
-type Ftl = ContentFtl<PageTag, Checked<MemoryFlash<PageTag>>, NoCensus>;
+type Ftl = ContentFtl<PageTag, Medium<PageTag>, ValueLedger>;
 
 const PAGES: u32 = 60;
 
@@ -26,8 +24,14 @@ fn device(blocks: u32, entries: u32, degree: u32) -> Ftl {
         bypass: None,
         out_of_line: false,
     };
-    let medium = Checked::new(MemoryFlash::new(geometry));
-    let ftl = ContentFtl::new(medium, FtlOptions::new(PAGES), dedup, NoCensus).unwrap();
+    let medium = medium(&geometry);
+    let ftl = ContentFtl::new(
+        medium,
+        FtlOptions::new(PAGES),
+        dedup,
+        ValueLedger::default(),
+    )
+    .unwrap();
     ftl.with_prefetch(degree)
 }
 

@@ -3,12 +3,10 @@
 
 use crate::common;
 
-use common::Random;
 use common::devices::{Drawn, drawn};
+use common::{Medium, Random, medium};
 use flashlore_content::{Content, DedupOptions, Ledger, PageTag, ValueLedger};
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::record::{Op as Done, Recorded};
-use flashlore_flash::rules::Checked;
+use flashlore_flash::record::Op as Done;
 use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Tag, When};
 use flashlore_ftl::{
     ContentFtl, FtlError, FtlOptions, Layout, Mode, Placement, PlainFtl, PoolScope, Rotate,
@@ -21,8 +19,6 @@ use flashlore_oracle::page_ftl::PageFtl;
 use flashlore_oracle::rules::{self, Rules};
 use proptest::prelude::*;
 
-type Medium = Recorded<Checked<MemoryFlash<PageTag>>>;
-
 #[derive(Debug, Clone)]
 struct Device {
     geometry: Geometry,
@@ -31,8 +27,8 @@ struct Device {
 }
 
 impl Device {
-    fn medium(&self) -> Medium {
-        Recorded::new(Checked::new(MemoryFlash::new(self.geometry.clone())))
+    fn medium(&self) -> Medium<PageTag> {
+        medium(&self.geometry)
     }
 }
 

@@ -4,17 +4,15 @@ use crate::common;
 
 use common::policies::VERSIONS;
 use common::values::{Lengths, Page, V};
+use common::{Medium, medium};
 use flashlore_content::{DedupOptions, NoCensus};
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::record::{Op, Recorded};
-use flashlore_flash::rules::Checked;
+use flashlore_flash::record::Op;
 use flashlore_flash::{BlockId, Geometry, Lpn, Tag, When};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentFtl, FtlOptions, Policies, Unhashed};
 
-type Medium = Recorded<Checked<MemoryFlash<Page>>>;
-type Ftl = ContentFtl<V, Medium, NoCensus, Resident, Lengths, Past>;
+type Ftl = ContentFtl<V, Medium<Page>, NoCensus, Resident, Lengths, Past>;
 
 const PAGES: u32 = 8;
 
@@ -39,7 +37,7 @@ fn device(sealed_before_window: bool) -> Ftl {
             alone: 0,
         },
     };
-    let medium = Recorded::new(Checked::new(MemoryFlash::new(geometry)));
+    let medium = medium(&geometry);
     let mut ftl = ContentFtl::with_policies(medium, options, policies, NoCensus, Resident).unwrap();
     ftl.begin_history();
     ftl

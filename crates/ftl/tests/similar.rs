@@ -4,9 +4,8 @@ use crate::common;
 
 use common::policies::{DELTAS, VERSIONS};
 use common::values::{Lengths, Page, V};
+use common::{Medium, medium};
 use flashlore_content::{DedupOptions, NoCensus};
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::parts::Past;
@@ -16,7 +15,7 @@ use flashlore_ftl::policies::delta::similar::SimilarOptions;
 use flashlore_ftl::policies::encoding::EncodingOptions;
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies};
 
-type Device = ContentFtl<V, Checked<MemoryFlash<Page>>, NoCensus, Resident, Lengths, Past>;
+type Device = ContentFtl<V, Medium<Page>, NoCensus, Resident, Lengths, Past>;
 
 const PAGES: u32 = 60;
 
@@ -79,7 +78,7 @@ fn device_with_index(policy: Policy, index_entries: u32) -> Device {
         encoder,
     };
     let geometry = Geometry::single_plane(16, 8, 4096).unwrap();
-    let medium = Checked::new(MemoryFlash::new(geometry));
+    let medium = medium(&geometry);
     let options = FtlOptions::new(PAGES);
     let ftl = ContentFtl::with_policies(medium, options, policies, NoCensus, Resident);
     let mut ftl = ftl.unwrap();
@@ -362,7 +361,7 @@ fn deltas_of_half_a_page_are_not_packed_anew_without_end() {
         },
     };
     let geometry = Geometry::single_plane(16, 8, 4096).unwrap();
-    let medium = Checked::new(MemoryFlash::new(geometry));
+    let medium = medium(&geometry);
     let mut options = FtlOptions::new(PAGES);
     // What packs without end wears the device out.
     options.wear.endurance = 100;

@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 
 use common::devices::{Drawn, drawn};
 use common::values::{Lengths, Page, V};
+use common::{Medium, medium};
 use flashlore_content::history::HistoryOptions;
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::rules::Checked;
 use flashlore_flash::{Cause, Geometry, Lpn, Tag, When};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
@@ -21,8 +20,7 @@ use flashlore_ftl::{
 use proptest::prelude::*;
 use proptest::sample::select;
 
-type Medium = Checked<MemoryFlash<Page>>;
-type Device = TrapFtl<V, Medium, Lengths>;
+type Device = TrapFtl<V, Medium<Page>, Lengths>;
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -137,7 +135,7 @@ struct Rig {
 impl Rig {
     fn new(case: &Case) -> Self {
         let geometry = case.drawn.geometry();
-        let medium = || -> Medium { Checked::new(MemoryFlash::new(geometry.clone())) };
+        let medium = || -> Medium<Page> { medium(&geometry) };
         let least = FtlOptions {
             exported: 1,
             log: true,
@@ -375,7 +373,7 @@ fn roomy(lengths: Lengths, on_pressure: OnPressure) -> Device {
         reserve: 0,
         entries_in_ram: None,
     };
-    let medium = Checked::new(MemoryFlash::new(geometry));
+    let medium = medium(&geometry);
     let mut ftl = TrapFtl::new(medium, FtlOptions::new(16), versions, lengths).unwrap();
     ftl.begin_history();
     ftl

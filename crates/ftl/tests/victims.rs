@@ -2,11 +2,9 @@
 
 use crate::common;
 
-use common::Random;
+use common::{Random, medium};
 use flashlore_content::PageTag;
-use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::record::{Op, Recorded};
-use flashlore_flash::rules::Checked;
+use flashlore_flash::record::Op;
 use flashlore_flash::{BlockId, Geometry, Lpn, PoolId, Tag, When};
 use flashlore_ftl::blocks::{BlockPhase, Blocks};
 use flashlore_ftl::gc::{VictimPolicy, Victims};
@@ -36,7 +34,7 @@ impl VictimPolicy for Fifo {
 #[test]
 fn a_policy_of_somebody_else_is_obeyed() {
     let geometry = Geometry::single_plane(BLOCKS, PAGES, 4096).unwrap();
-    let medium = Recorded::new(Checked::new(MemoryFlash::new(geometry)));
+    let medium = medium(&geometry);
     let mut ftl = PlainFtl::new(medium, FtlOptions::new(EXPORTED)).unwrap();
     ftl.core_mut().set_victims(Victims::Custom(Box::new(Fifo)));
     let mut random = Random::new(6);
@@ -88,7 +86,7 @@ fn oldest(blocks: &Blocks) -> (Option<BlockId>, bool) {
 fn full_blocks_have_their_turn_without_being_copied() {
     for victims in [VictimChoice::Fifo, VictimChoice::WindowedGreedy(4)] {
         let geometry = Geometry::single_plane(BLOCKS, PAGES, 4096).unwrap();
-        let medium = Checked::new(MemoryFlash::new(geometry));
+        let medium = medium(&geometry);
         let mut options = FtlOptions::new(EXPORTED);
         options.collect.victims = victims;
         let mut ftl = PlainFtl::new(medium, options).unwrap();

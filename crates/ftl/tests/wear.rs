@@ -5,11 +5,10 @@ use crate::common;
 
 use std::collections::BTreeSet;
 
-use common::Random;
+use common::{Medium, Random, medium};
 use flashlore_content::PageTag;
 use flashlore_flash::memory::MemoryFlash;
-use flashlore_flash::record::{Op, Recorded};
-use flashlore_flash::rules::Checked;
+use flashlore_flash::record::Op;
 use flashlore_flash::{Cause, Geometry, Lpn, Tag, When};
 use flashlore_ftl::{FtlOptions, PlainFtl};
 
@@ -105,14 +104,14 @@ impl Observer {
 }
 
 /// Two thirds of the device stay as they are, the rest is overwritten.
-fn run(blocks: u32, gap: u32) -> (PlainFtl<Recorded<Checked<MemoryFlash<PageTag>>>>, Observer) {
+fn run(blocks: u32, gap: u32) -> (PlainFtl<Medium<PageTag>>, Observer) {
     let geometry = Geometry::single_plane(blocks, PAGES, 4096).unwrap();
     let exported = (blocks - 8) * PAGES;
     let mut options = FtlOptions::new(exported);
     options.wear.static_gap = gap;
     options.collect.watermarks.low = 2;
     options.collect.watermarks.high = 2;
-    let medium = Recorded::new(Checked::new(MemoryFlash::new(geometry)));
+    let medium = medium(&geometry);
     let mut ftl = PlainFtl::new(medium, options).unwrap();
     let mut observer = Observer::new(blocks, gap);
     let mut random = Random::new(u64::from(blocks + gap));

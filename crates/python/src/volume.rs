@@ -13,8 +13,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use flashlore_command::error::CliError;
 use flashlore_command::volumes;
 use flashlore_medium::{Access, Mode};
@@ -150,11 +148,7 @@ impl Open {
                     length: bytes.len() as u64,
                     allow_missing,
                 })?;
-                let read = match answer {
-                    Answer::Bytes { base64 } => STANDARD.decode(base64).ok(),
-                    _ => None,
-                };
-                let read = read.filter(|read| read.len() == bytes.len());
+                let read = answer.into_bytes(bytes.len() as u64);
                 bytes.copy_from_slice(&read.ok_or_else(unexpected)?);
                 Ok(())
             }

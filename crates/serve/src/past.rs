@@ -15,7 +15,7 @@ use crate::clock::MOVED;
 use crate::error::ServeError;
 use crate::moment::{Moment, ParseMomentError, Time, is_name};
 use crate::request::{Answer, Erased, LogEntry, Snapshot};
-use crate::served::{bytes_answered, refuse_more_than_at_once};
+use crate::served::refuse_more_than_at_once;
 use crate::service::Service;
 
 const PAGE: u64 = UNIT_BYTES;
@@ -399,7 +399,7 @@ impl Service {
         refuse_more_than_at_once(length)?;
         let mut bytes = vec![0; length as usize];
         self.read_at(self.resolve(at)?, offset, &mut bytes, allow_missing)?;
-        Ok(bytes_answered(&bytes))
+        Ok(Answer::of_bytes(&bytes))
     }
 
     /// Fills a buffer with bytes as they were at an instant; what was purged is an error that lists it, or zeros.

@@ -8,7 +8,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use flashlore_medium::Access;
+use flashlore_nbd::server::is_zero;
 use flashlore_volume::Finding;
 use serde::{Deserialize, Serialize};
 
@@ -238,6 +241,10 @@ pub enum Answer {
     Bytes {
         base64: String,
     },
+    /// So many bytes, all zero: most of a disk that is not full.
+    Zeros {
+        length: u64,
+    },
     /// What reading every stored page found.
     Scrubbed {
         /// The place to go on from, if any is left.
@@ -252,6 +259,29 @@ pub enum Answer {
         /// Whether another request would help.
         usage: bool,
     },
+}
+
+impl Answer {
+    /// Bytes that were read.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        if is_zero(bytes) {
+            let length = bytes.len() as u64;
+            return Answer::Zeros { length };
+        }
+        Answer::Bytes {
+            base64: STANDARD.encode(bytes),
+        }
+    }
+
+    /// The bytes of the answer to a read, if it is one and has so many.
+    pub fn into_bytes(self, length: u64) -> Option<Vec<u8>> {
+        let bytes = match self {
+            Answer::Bytes { base64 } => STANDARD.decode(base64).ok(),
+            Answer::Zeros { length: zeros } if zeros == length => Some(vec![0; length as usize]),
+            _ => None,
+        };
+        bytes.filter(|bytes| bytes.len() as u64 == length)
+    }
 }
 
 /// What can be changed of an array while it is open.

@@ -5,8 +5,6 @@
 
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use flashlore_medium::{Access, Mode};
 use flashlore_volume::Recovery;
 use flashlore_volume::disk::filters::Filtered;
@@ -147,7 +145,7 @@ pub(crate) fn read_bytes(
     refuse_more_than_at_once(length)?;
     let mut bytes = vec![0; length as usize];
     device.read(offset, &mut bytes)?;
-    Ok(bytes_answered(&bytes))
+    Ok(Answer::of_bytes(&bytes))
 }
 
 /// Refuses to read more than one answer holds.
@@ -158,12 +156,6 @@ pub(crate) fn refuse_more_than_at_once(length: u64) -> Result<(), ServeError> {
         )));
     }
     Ok(())
-}
-
-pub(crate) fn bytes_answered(bytes: &[u8]) -> Answer {
-    Answer::Bytes {
-        base64: STANDARD.encode(bytes),
-    }
 }
 
 /// What the file of a volume that was not closed may be instead.

@@ -1,8 +1,8 @@
 //! Rot: every bit of everything in use is flipped, one at a time. A page reads as it should, or gives
 //! an error, or the volume does not open; it never reads as something else, and the check reports it.
 //!
-//! The short form flips each bit of the records and of what is filled in the other structures, and
-//! samples the rest; the long one (`--ignored`, or FLASHLORE_LONG set) flips every bit.
+//! The short form flips each bit of the records and one of each byte that is filled in the other structures,
+//! and samples the rest; the long one (`--ignored`, or FLASHLORE_LONG set) flips every bit.
 
 use crate::support;
 
@@ -301,20 +301,21 @@ fn units(
 impl Part {
     /// The bits to flip.
     fn bits(&self, long: bool) -> impl Iterator<Item = (u64, u8)> + '_ {
-        let sparse = move |at: u64| {
-            // One bit in each 64 bytes, a different one each time; data: one in each sector.
+        let filled = move |at: u64| at < self.dense;
+        let is_sampled = move |at: u64| {
+            // A byte in each 64; of data one in each sector.
             let every = if self.name.ends_with("data") { 512 } else { 64 };
-            (at % every == at / every * 37 % every).then_some((at / every % 8) as u8)
+            at % every == at / every * 37 % every
         };
         (0..self.len).flat_map(move |within| {
-            let all = long || within < self.dense;
-            let one = if all { None } else { sparse(within) };
-            let bits = if all {
-                0..8
-            } else {
-                0..u8::from(one.is_some())
+            let bits = match long || (self.name == "record" && filled(within)) {
+                true => 0..8,
+                // Another one each time.
+                false if filled(within) => (within * 5 % 8) as u8..(within * 5 % 8) as u8 + 1,
+                false if is_sampled(within) => (within / 64 % 8) as u8..(within / 64 % 8) as u8 + 1,
+                false => 0..0,
             };
-            bits.map(move |bit| (self.start + within, one.unwrap_or(bit)))
+            bits.map(move |bit| (self.start + within, bit))
         })
     }
 }

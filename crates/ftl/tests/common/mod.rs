@@ -7,6 +7,9 @@ pub mod maps;
 pub mod policies;
 pub mod values;
 
+use flashlore_flash::memory::MemoryFlash;
+use flashlore_flash::record::Recorded;
+use flashlore_flash::rules::Checked;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Geometry, Time};
 use rand_core::{Rng, SeedableRng};
@@ -15,6 +18,15 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// Exported pages of a device with spare space given as (raw - exported) / exported.
 pub fn exported(geometry: &Geometry, spare: f64) -> u32 {
     (f64::from(geometry.units()) / (1.0 + spare)).round() as u32
+}
+
+/// Flash in memory that holds every operation to the rules of NAND and writes it down. One type for all tests:
+/// a device on each other type is compiled anew.
+pub type Medium<P> = Recorded<Checked<MemoryFlash<P>>>;
+
+/// Empty flash.
+pub fn medium<P: Clone>(geometry: &Geometry) -> Medium<P> {
+    Recorded::new(Checked::new(MemoryFlash::new(geometry.clone())))
 }
 
 /// SLC with the bus of `spec/timing.md` section 8, private channels.

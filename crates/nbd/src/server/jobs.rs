@@ -105,7 +105,8 @@ impl Desk<'_> {
     }
 }
 
-pub(super) fn is_zero(bytes: &[u8]) -> bool {
+/// Whether bytes are zeros, which are told with fewer.
+pub fn is_zero(bytes: &[u8]) -> bool {
     bytes
         .chunks(64)
         .all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)

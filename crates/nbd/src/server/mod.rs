@@ -40,6 +40,7 @@ mod transport;
 
 pub use config::{Config, ServerError};
 pub use export::Export;
+pub use jobs::is_zero;
 pub use listener::Server;
 pub use registry::SMALL_BYTES;
 pub use socket::{Address, HeldDirectory};

@@ -30,7 +30,7 @@ use crate::metrics::{self, text};
 use crate::request::{
     Answer, ArrayInfo, ElementInfo, MachineInfo, Request, TrafficInfo, Unreadable,
 };
-use crate::served::{LastUse, Live, Served, Space, bytes_answered, refuse_more_than_at_once};
+use crate::served::{LastUse, Live, Served, Space, refuse_more_than_at_once};
 use crate::troubles::watched;
 
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -172,7 +172,7 @@ impl ArrayService {
         let mut bytes = vec![0; length as usize];
         // Whoever copies an array does not use it: what clients want stays on the fast medium.
         self.machines.look_at(position, offset, &mut bytes)?;
-        Ok(bytes_answered(&bytes))
+        Ok(Answer::of_bytes(&bytes))
     }
 
     /// Changes how the array works, now and when it is opened again.

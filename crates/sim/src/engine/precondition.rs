@@ -59,6 +59,10 @@ impl<'a, 'ticker> Written<'a, 'ticker> {
     }
 }
 
+/// What is read before it is written, by address, and the value where that is known. It is gone through more
+/// than once. Not generic: each kind of device would be prepared by code of its own for each source.
+pub type Contents<'a> = &'a dyn Fn() -> Box<dyn Iterator<Item = (u32, Option<u32>)> + 'a>;
+
 /// Prepares a device that is empty. `contents` is what is read before it is written, by address, where that is
 /// known. Preparing costs no life.
 ///
@@ -67,7 +71,7 @@ impl<'a, 'ticker> Written<'a, 'ticker> {
 pub fn prepare<S: System>(
     system: &mut S,
     config: &RunConfig,
-    contents: impl Iterator<Item = (u32, Option<u32>)> + Clone,
+    contents: Contents<'_>,
     mut written: Written<'_, '_>,
 ) -> Result<(), RunError> {
     write_all(system, config, contents, &mut written)?;
@@ -86,17 +90,17 @@ pub fn prepare<S: System>(
 fn write_all<S: System>(
     system: &mut S,
     config: &RunConfig,
-    contents: impl Iterator<Item = (u32, Option<u32>)> + Clone,
+    contents: Contents<'_>,
     written: &mut Written<'_, '_>,
 ) -> Result<(), RunError> {
     let state = &config.device.precondition;
     let exported = system.core().options().exported;
     let pages = (f64::from(exported) * state.fill.get()).round() as u32;
-    let contents = contents.filter(|_| state.prefill_from_trace);
+    let contents = || contents().filter(|_| state.prefill_from_trace);
     // What is overwritten loses its content: it is prefilled behind that, whether it was filled or not.
     let mut prefilled = vec![false; exported as usize];
     if state.overwrite == Overwrite::None {
-        for (lpn, _) in contents.clone() {
+        for (lpn, _) in contents() {
             prefilled[lpn as usize] = true;
         }
     }
@@ -113,7 +117,7 @@ fn write_all<S: System>(
     };
     overwrite(system, exported, rounds, config.host.seed, written)?;
     let in_index = config.system.dedup.prefill_in_index;
-    prefill(system, contents, in_index, written)
+    prefill(system, &mut contents(), in_index, written)
 }
 
 fn failed(source: FtlError<Infallible>) -> RunError {
@@ -159,7 +163,7 @@ fn totals<S: System>(system: &S) -> (u64, u64) {
 /// Writes what the trace expects to find.
 fn prefill<S: System>(
     system: &mut S,
-    contents: impl Iterator<Item = (u32, Option<u32>)>,
+    contents: &mut dyn Iterator<Item = (u32, Option<u32>)>,
     in_index: bool,
     written: &mut Written<'_, '_>,
 ) -> Result<(), RunError> {
@@ -183,7 +187,11 @@ fn prefill<S: System>(
 mod tests {
     use super::*;
     use crate::config::{Settings, load_device, load_host, load_system};
-    use crate::engine::devices::{UseDevice, with_device};
+    use crate::engine::build;
+    use crate::engine::system::{Deduplicating, Plain, Simulated};
+    use flashlore_content::NoCensus;
+    use flashlore_ftl::Policies;
+    use flashlore_ftl::content::parts::Past;
 
     fn config(system: &str, prefill: bool) -> RunConfig {
         let prefill = format!("device.precondition.prefill_from_trace={prefill}");
@@ -197,35 +205,52 @@ mod tests {
     }
 
     /// Units written, and free blocks then, of a device that is full.
-    struct WriteAll<'a>(&'a RunConfig, &'a [(u32, Option<u32>)]);
-
-    impl<'a> UseDevice<'a> for WriteAll<'_> {
-        type Output = (u64, u64);
-
-        fn with<S: System + 'a>(self, mut system: S) -> Result<(u64, u64), RunError> {
-            let contents = self.1.iter().copied();
-            write_all(&mut system, self.0, contents, &mut Written::new(None))?;
-            let core = system.core();
-            Ok((core.counters().host_writes, core.free_blocks().into()))
-        }
+    fn written<S: System>(mut system: S, config: &RunConfig) -> (u64, u64) {
+        // No two values are equal: each takes a page.
+        let contents = (0..4000u32).map(|i| (3 * i, (i % 2 == 0).then_some(i)));
+        let contents = || Box::new(contents.clone()) as Box<dyn Iterator<Item = _>>;
+        write_all(&mut system, config, &contents, &mut Written::new(None)).unwrap();
+        let core = system.core();
+        (core.counters().host_writes, core.free_blocks().into())
     }
 
     #[test]
     fn each_address_is_written_once_and_a_full_device_has_all_its_spare_blocks() {
-        for system in ["plain", "ca-ssd", "delta-ftl"] {
-            // No two values are equal: each takes a page.
-            let contents: Vec<_> = (0..4000)
-                .map(|i| (3 * i, (i % 2 == 0).then_some(i)))
-                .collect();
+        for name in ["plain", "ca-ssd", "delta-ftl"] {
             for prefill in [false, true] {
-                let config = config(system, prefill);
+                let config = config(name, prefill);
+                let (system, device) = (&config.system, &config.device);
+                let flash = build::flash(device).unwrap();
+                let options = build::ftl_options(device, 1).unwrap();
+                let dedup = build::dedup_options(system, device);
+                let found = match name {
+                    "plain" => written(Plain::new(flash, options).unwrap(), &config),
+                    "ca-ssd" => {
+                        let device = Deduplicating::<Simulated<NoCensus>>::new(
+                            flash, options, dedup, NoCensus,
+                        );
+                        written(device.unwrap(), &config)
+                    }
+                    _ => {
+                        let (encoding, encoder) =
+                            build::encoding_options(system, device, 1, None).unwrap();
+                        let policies = Policies {
+                            dedup,
+                            encoding,
+                            versions: None,
+                            encoder,
+                        };
+                        let device = Deduplicating::<Simulated<_, _, _, Past>>::with_policies(
+                            flash, options, policies, NoCensus,
+                        );
+                        written(device.unwrap(), &config)
+                    }
+                };
                 let shape = config.device.shape().unwrap();
                 let per_pool = shape.exported_units / shape.pools;
                 let used = per_pool.div_ceil(shape.units_per_block);
                 let spare = shape.pools * (shape.blocks_per_pool - used);
-                let all = WriteAll(&config, &contents);
-                let (writes, free) = with_device(&config, None, all).unwrap();
-                assert_eq!((writes, free), (shape.exported_units, spare), "{system}");
+                assert_eq!(found, (shape.exported_units, spare), "{name}");
             }
         }
     }

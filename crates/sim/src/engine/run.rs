@@ -286,10 +286,11 @@ fn replay<S: System>(
 ) -> Result<RunOutput, RunError> {
     let begun = Instant::now();
     let mut progress = options.progress;
+    let summary = source.summary();
     prepare(
         &mut *system,
         config,
-        source.summary().prefill_units(),
+        &|| Box::new(summary.prefill_units()),
         Written::new(progress.as_deref_mut()),
     )?;
     let (total, warmup) = lengths(config, source.summary());

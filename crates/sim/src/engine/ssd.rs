@@ -20,7 +20,7 @@ use super::devices::{UseDevice, with_device};
 use super::driver::{DriveError, Driver, Payload, Response};
 use super::error::RunError;
 use super::measure::Measured;
-use super::precondition::{Written, prepare};
+use super::precondition::{Contents, Written, prepare};
 use super::report::{Base, Buffered, begin, report};
 use super::run::{Ticker, check_device, host_of};
 use super::system::System;
@@ -234,7 +234,7 @@ impl<'a> Ssd<'a> {
         check_device(config, pages)?;
         let maker = Maker {
             config,
-            contents,
+            contents: &|| Box::new(contents.clone()),
             ticker,
         };
         Ok(Ssd {
@@ -524,13 +524,13 @@ impl<S: System> Device for Prepared<S> {
 }
 
 /// Prepares a device.
-struct Maker<'r, 't, I> {
+struct Maker<'r, 't> {
     config: &'r RunConfig,
-    contents: I,
+    contents: Contents<'r>,
     ticker: Option<&'r mut (dyn Ticker + 't)>,
 }
 
-impl<'a, I: Iterator<Item = (u32, Option<u32>)> + Clone> UseDevice<'a> for Maker<'_, '_, I> {
+impl<'a> UseDevice<'a> for Maker<'_, '_> {
     type Output = Box<dyn Device + 'a>;
 
     fn with<S: System + 'a>(self, system: S) -> Result<Self::Output, RunError> {

@@ -56,7 +56,7 @@ fn campaigns(volumes: u64, flips: u32, replacements: u32) {
 
 #[test]
 fn damage_after_a_kill_is_an_error_and_never_other_content() {
-    campaigns(2, 60, 60);
+    campaigns(1, 70, 70);
 }
 
 /// As many as the issue of durability asks for; `--ignored`, minutes.

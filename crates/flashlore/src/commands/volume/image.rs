@@ -7,8 +7,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use flashlore_nbd::server::is_zero;
 use flashlore_serve::array::ArrayService;
 use flashlore_serve::clock::even;
 use flashlore_serve::control::{Reach, Remote};
@@ -291,11 +290,7 @@ impl<'a> ImageSource<'a> {
             length,
             allow_missing: self.allow_missing,
         };
-        let bytes = match self.ask(&asked)? {
-            Answer::Bytes { base64 } => STANDARD.decode(base64).ok(),
-            _ => None,
-        };
-        let bytes = bytes.filter(|bytes| bytes.len() as u64 == length);
+        let bytes = self.ask(&asked)?.into_bytes(length);
         bytes.ok_or_else(|| unexpected(self.args))
     }
 
@@ -421,14 +416,13 @@ fn copy_out(
 /// Writes the pages that hold something into a file without a byte at `at` or behind it: the others become holes, so
 /// that the image of a large volume takes what is in it.
 fn write_sparsely(image: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
-    let empty = |page: &[u8]| page.iter().all(|&byte| byte == 0);
     let mut offset = 0;
     while offset < bytes.len() {
         let pages = bytes[offset..].chunks(PAGE);
-        let skipped = pages.take_while(|page| empty(page)).count();
+        let skipped = pages.take_while(|page| is_zero(page)).count();
         offset = bytes.len().min(offset + skipped * PAGE);
         let pages = bytes[offset..].chunks(PAGE);
-        let written = pages.take_while(|page| !empty(page)).count();
+        let written = pages.take_while(|page| !is_zero(page)).count();
         let end = bytes.len().min(offset + written * PAGE);
         image.write_all_at(&bytes[offset..end], at + offset as u64)?;
         offset = end;

@@ -75,6 +75,7 @@ mod tests {
     use crate::config::{CacheKey, Load, ReadOrder};
     use crate::engine::buffering::BufferingOptions;
     use crate::engine::driver::{CodecTimes, Driver, Host};
+    use crate::engine::lengths::Lengths;
     use crate::engine::measure::Measured;
     use crate::engine::system::{Deduplicating, Plain, Simulated, System};
 
@@ -181,7 +182,9 @@ mod tests {
     }
 
     /// Every write of a page that was written before is encoded, in half a page.
-    fn encoding(path: Path) -> Deduplicating<Simulated<NoCensus, Resident, Drawn, Past>> {
+    fn encoding(
+        path: Path,
+    ) -> Deduplicating<Simulated<NoCensus, Resident, Lengths<'static>, Past>> {
         let half = Ratio {
             mean: 0.4,
             deviation: 0.0,
@@ -209,7 +212,7 @@ mod tests {
             dedup: dedup(path),
             encoding: Some(delta),
             versions: None,
-            encoder: Drawn::new(half, half, 1),
+            encoder: Lengths::Drawn(Drawn::new(half, half, 1)),
         };
         let options = FtlOptions::new(EXPORTED);
         Deduplicating::with_policies(flash(path), options, policies, NoCensus).unwrap()
