@@ -3,6 +3,8 @@
 //!
 //! * [`device`] — core, map and policies in one place
 //! * [`parts`] — what it is made of, as types
+//! * [`encoding`] — what all that encode share: how long a value may be, whether it pays, counts
+//! * [`viability`] — whether encoding pays at all
 //! * [`decision`] — how a write is served: planned, fetched, committed
 //! * [`read`] — reading, from one unit or two
 //! * `past` — instants, snapshots, the way back
@@ -25,6 +27,7 @@ pub mod bytes;
 pub mod candidate;
 pub mod decision;
 pub mod device;
+pub mod encoding;
 mod hints;
 mod merge;
 pub mod parts;
@@ -33,6 +36,7 @@ pub mod read;
 mod restore_entries;
 mod scan;
 mod store;
+pub mod viability;
 
 pub use self::candidate::{Candidate, CandidateRead};
 pub use self::decision::Outcome;

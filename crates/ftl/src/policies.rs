@@ -6,20 +6,24 @@
 //! | [`dedup`] | one page for each distinct value (CA-SSD) |
 //! | [`delta`] | updates as deltas from what they replace (DeltaFTL), or from what resembles them |
 //! | [`compress`] | values compressed by themselves |
-//! | [`encoding`] | what those two share: the forms of a write and their costs, whether encoding pays |
 //! | [`history`] | old versions, and the way back to them (BVSSD) |
 //! | [`out_of_line`] | pages that are hashed in idle time (CAFTL) |
 //! | [`prefetch`] | index entries restored from flash |
-//! | [`decision`] | the answer to a write |
 //!
-//! The list of them stands once, at `policies!` in this file. One more is its folder and a line there.
+//! | file | what it is |
+//! |---|---|
+//! | `forms` | what a write can be stored as in fewer bytes than a page, and which of that costs least |
+//! | [`options`] | what is encoded, and when |
+//!
+//! The list of them stands once, at `policies!` in this file. One more is its folder and a line there, and where users
+//! set it, a field of [`Policies`](crate::Policies).
 
 pub mod compress;
-pub mod decision;
 pub mod dedup;
 pub mod delta;
-pub mod encoding;
+pub(crate) mod forms;
 pub mod history;
+pub mod options;
 pub mod out_of_line;
 pub mod prefetch;
 #[cfg(test)]
@@ -27,14 +31,14 @@ mod witness;
 
 use std::marker::PhantomData;
 
-use flashlore_content::{Content, Dedup, Sketch};
+use flashlore_content::{Content, Dedup, DedupOptions, Sketch};
 use flashlore_flash::{Lpn, ObjectId, Owned, Owner, Ppn};
 
 use self::compress::Compress;
 use self::delta::Delta;
-use self::encoding::Encoded;
-use self::encoding::forms::Form;
-use self::history::Versions;
+use self::forms::Form;
+use self::history::{Versions, VersionsOptions};
+use self::options::EncodingOptions;
 use self::out_of_line::Scan;
 use self::prefetch::Prefetch;
 use crate::mapping::objects::Objects;
@@ -107,7 +111,8 @@ impl<C: Content, V> View<'_, C, V> {
 /// [`base_to_read`](Policy::base_to_read) for what has to be fetched, [`form`](Policy::form) when it is committed, and
 /// [`on_write`](Policy::on_write) once it is decided and stored.
 pub(crate) trait Policy<C: Content, V: Clone> {
-    /// A write of a page comes soon: asks for what that will touch.
+    /// A write of a page comes soon: asks for what that will touch. Not asked on a device whose types hold nothing but
+    /// the present, each value in a page of its own ([`Parts::HOLDS_MORE`](crate::content::parts::Parts::HOLDS_MORE)).
     #[inline(always)]
     fn prefetch(&self, _lpn: Lpn) {}
 
@@ -161,6 +166,12 @@ pub(crate) trait Policy<C: Content, V: Clone> {
         None
     }
 
+    /// On write: whether a form that was offered for it is still what the policy would offer, after collection has made
+    /// room for it.
+    fn still_offers(&self, _view: &View<'_, C, V>, _lpn: Lpn, _form: &Form) -> bool {
+        true
+    }
+
     /// On write: it has been decided, and the map is about to change.
     #[inline(always)]
     fn on_write(&mut self, _objects: &mut Objects<C>, _served: &Served) {}
@@ -179,7 +190,7 @@ pub(crate) trait Policy<C: Content, V: Clone> {
         false
     }
 
-    /// On relocate: collection has moved what an owner holds.
+    /// On relocate: collection has moved what an owner holds. Asked where [`prefetch`](Policy::prefetch) is.
     #[inline(always)]
     fn on_relocate(&mut self, _objects: &Objects<C>, _owned: Owned, _to: Ppn) {}
 
@@ -218,7 +229,7 @@ pub(crate) trait Policy<C: Content, V: Clone> {
     /// It has been stored.
     fn on_stored(&mut self) {}
 
-    /// Where what an owner of this policy holds lies.
+    /// Where what an owner of this policy holds lies. Asked where [`prefetch`](Policy::prefetch) is.
     fn location(&self, _owned: Owned) -> Option<Ppn> {
         None
     }
@@ -245,10 +256,21 @@ pub(crate) trait Policy<C: Content, V: Clone> {
     fn restart_counters(&mut self) {}
 }
 
+/// What a device is asked to have, and its sizes: each policy finds there what it is made of.
+pub(crate) struct Asked {
+    pub dedup: DedupOptions,
+    pub encoding: Option<EncodingOptions>,
+    pub versions: Option<VersionsOptions>,
+    /// Logical pages.
+    pub exported: u32,
+    /// Objects there may be at a time.
+    pub most_objects: u32,
+}
+
 /// Makes the set of policies of a list, and `each!` and `each_mut!`, which put a question to all that a device has, in
 /// the order of the list.
 macro_rules! policies {
-    ($d:tt $always:ident: $kind:ty; $($(#[$where:meta])* $name:ident: $policy:ty,)*) => {
+    ($d:tt $always:ident: $kind:ty = $first:expr; $($(#[$where:meta])* $name:ident: $policy:ty = $room:expr,)*) => {
         /// The policies of a device. `V` is an encoded value in RAM.
         pub(crate) struct PolicySet<C, V> {
             pub $always: $kind,
@@ -257,10 +279,14 @@ macro_rules! policies {
             values: PhantomData<fn(V) -> C>,
         }
 
-        impl<C, V> PolicySet<C, V> {
-            /// The first one and nothing else.
-            pub fn new($always: $kind) -> Self {
-                PolicySet { $always, $($(#[$where])* $name: None,)* values: PhantomData }
+        impl<C: Content, V> PolicySet<C, V> {
+            /// Those that are asked for.
+            pub fn new(asked: &Asked) -> Self {
+                PolicySet {
+                    $always: $first(asked),
+                    $($(#[$where])* $name: $room(asked),)*
+                    values: PhantomData,
+                }
             }
         }
 
@@ -287,15 +313,14 @@ macro_rules! policies {
 
 // The list.
 policies! { $
-    dedup: Dedup;
-    delta: Delta,
-    compress: Compress,
-    encoded: Encoded,
-    versions: Versions,
-    scan: Scan<C>,
-    prefetch: Prefetch,
+    dedup: Dedup = dedup::room;
+    delta: Delta = delta::room,
+    compress: Compress = compress::room,
+    versions: Versions = history::room,
+    scan: Scan<C> = out_of_line::room,
+    prefetch: Prefetch = prefetch::room,
     #[cfg(test)]
-    witness: witness::Witness<C>,
+    witness: witness::Witness<C> = witness::room,
 }
 
 /// Puts a form behind those that were offered before.
@@ -381,6 +406,12 @@ impl<C: Content, V: Clone> Policy<C, V> for PolicySet<C, V> {
             base = base.or_else(|| policy.base_to_read(view, lpn, sketch, read))
         });
         base
+    }
+
+    fn still_offers(&self, view: &View<'_, C, V>, lpn: Lpn, form: &Form) -> bool {
+        let mut all = true;
+        each!(self, policy => all = all && policy.still_offers(view, lpn, form));
+        all
     }
 
     #[inline(always)]

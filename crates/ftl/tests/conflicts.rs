@@ -12,9 +12,9 @@ use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Ppn, Tag, When};
 use flashlore_ftl::buffer::WriteQueue;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::policies::delta::NEVER;
-use flashlore_ftl::policies::encoding::EncodingOptions;
 use flashlore_ftl::policies::history::VersionsOptions;
+use flashlore_ftl::policies::options::EncodingOptions;
+use flashlore_ftl::policies::options::NEVER;
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies, Unhashed, VictimChoice};
 
 type Device = ContentFtl<V, Medium<Page>, NoCensus, Resident, Lengths, Past>;

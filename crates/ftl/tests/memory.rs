@@ -12,11 +12,11 @@ use flashlore_flash::{Geometry, Lpn, Tag, When};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::packs::MOST_BYTES;
-use flashlore_ftl::policies::delta::NEVER;
-use flashlore_ftl::policies::delta::heat::HeatOptions;
-use flashlore_ftl::policies::encoding::EncodingOptions;
-use flashlore_ftl::policies::encoding::viability::ViabilityOptions;
 use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
+use flashlore_ftl::policies::options::EncodingOptions;
+use flashlore_ftl::policies::options::HeatOptions;
+use flashlore_ftl::policies::options::NEVER;
+use flashlore_ftl::policies::options::ViabilityOptions;
 use flashlore_ftl::{ContentFtl, FtlOptions, Policies};
 
 type Ftl = ContentFtl<PageTag, NandSim, NoCensus, Resident, Drawn, Past>;

@@ -11,12 +11,12 @@ use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
 use flashlore_flash::{Cause, Lpn, ObjectId, PackId, Ppn, Tag, When};
 use flashlore_ftl::content::bytes::HeldValue;
 use flashlore_ftl::content::decision::{Committed, Write};
+use flashlore_ftl::content::encoding::EncodingCounters;
 use flashlore_ftl::content::parts::{Memory, Of, Parts};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::core::erase_stale::Erased;
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::policies::delta::similar::SimilarOptions;
-use flashlore_ftl::policies::encoding::EncodingCounters;
+use flashlore_ftl::policies::options::SimilarOptions;
 use flashlore_ftl::{ContentDevice, FtlError, Outcome, PlainFtl};
 
 use crate::error::NandError;

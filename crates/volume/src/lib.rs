@@ -76,7 +76,7 @@ mod young;
 pub use flashlore_content::dedup::DedupCounters;
 pub use flashlore_flash::{Lpn, ObjectId, Ppn};
 pub use flashlore_ftl::Counters;
-pub use flashlore_ftl::policies::encoding::EncodingCounters;
+pub use flashlore_ftl::content::encoding::EncodingCounters;
 
 pub use check::{CheckReport, check};
 pub use dump::{DumpParts, dump};

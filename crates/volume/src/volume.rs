@@ -14,9 +14,9 @@ use std::sync::Arc;
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::{Lpn, ObjectId, Ppn};
+use flashlore_ftl::content::encoding::EncodingCounters;
 use flashlore_ftl::core::OpenBarrier;
-use flashlore_ftl::policies::delta::similar::SimilarOptions;
-use flashlore_ftl::policies::encoding::EncodingCounters;
+use flashlore_ftl::policies::options::SimilarOptions;
 use flashlore_ftl::{Counters, FtlError};
 use flashlore_medium::{Medium, MediumError};
 

@@ -8,6 +8,7 @@ use flashlore_flash::{
 };
 
 use super::device::{ContentDevice, Policies};
+use super::encoding::Encoded;
 use super::parts::{EncodedOf, Failure, PageOf, Parts};
 use super::store::Store;
 use crate::core::Core;
@@ -18,8 +19,8 @@ use crate::mapping::objects::Objects;
 use crate::mapping::packing::Packing;
 use crate::mapping::packs::{Packs, RestoredPack, Slot};
 use crate::options::FtlOptions;
-use crate::policies::Policy;
 use crate::policies::history::Versions;
+use crate::policies::{Asked, Policy, PolicySet};
 
 /// Packed pages that are programmed one after the other, each leading to a collection that begins the next: with so
 /// many in a row there is no end.
@@ -152,13 +153,20 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         let kept = history.iter().flat_map(History::objects);
         let restored = Objects::restore(map, most, dedup.fingerprint_bits, placed, kept);
         let alive = |o: &&RestoredObject<T::Content>| restored.references(o.handle) > 0;
-        let mut set = Self::policies(dedup, policies.encoding, map.len() as u32, most);
+        let mut set = PolicySet::new(&Asked {
+            dedup,
+            encoding: policies.encoding,
+            versions: None,
+            exported: map.len() as u32,
+            most_objects: most,
+        });
         let kept = policies.versions.zip(history);
         set.versions = kept.map(|(options, history)| Versions::restore(history, options));
         let store = Store {
             referenced: objects.iter().filter(alive).count() as u32,
             objects: restored,
             packing: policies.encoding.map(|_| Packing::new(0)),
+            encoded: policies.encoding.as_ref().map(Encoded::new),
             policies: set,
             ledger,
             encoder: policies.encoder,

@@ -7,7 +7,7 @@
 //! decides, and carries the decision out.
 //!
 //! The order of forms: a value that the address holds already, one that is stored elsewhere, then the form that costs
-//! least of those that policies offer (`policies/encoding/forms.rs`).
+//! least of those that policies offer (`policies/forms.rs`).
 
 use flashlore_content::delta::Value;
 use flashlore_content::{Ledger, Sketch};
@@ -19,8 +19,7 @@ use super::parts::{EncodedOf, Failure, PageOf, Parts};
 use super::store::Store;
 use crate::error::FtlError;
 use crate::map_cache::MapCache;
-use crate::policies::decision::Decision;
-use crate::policies::encoding::forms::{Encoding, Form, Offers};
+use crate::policies::forms::{Encoding, Form, Offers};
 use crate::policies::{How, Policy, Served, Unhashed};
 
 /// How a write was served.
@@ -34,6 +33,20 @@ pub enum Outcome {
     Programmed,
     /// The value was encoded and shares a page with others.
     Packed,
+}
+
+/// What becomes of a write. `V` is an encoded value.
+pub(super) enum Decision<V> {
+    /// The address refers to this object already.
+    Unchanged(ObjectId),
+    /// The address comes to refer to this object.
+    Share(ObjectId),
+    /// The value is stored as its delta from another one.
+    Delta(Encoding<V>),
+    /// The value is stored compressed by itself.
+    Compressed(Encoding<V>),
+    /// The value is stored as it is.
+    Whole,
 }
 
 /// What a write brings to its commit.
@@ -292,7 +305,7 @@ impl<T: Parts> ContentDevice<T> {
         Ok(same)
     }
 
-    /// Commits a write. `judge` says whether the object that may hold its value does, and changes nothing; what has to be
+    /// Commits a write. `judge` says whether the object that may hold its value does, and changes nothing that is stored; what has to be
     /// read for that has been fetched, or is read by it.
     ///
     /// # Errors

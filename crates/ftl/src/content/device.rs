@@ -4,6 +4,7 @@ use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{Content, Dedup, DedupOptions, Ledger, NoEncoder};
 use flashlore_flash::{Flash, Lpn, ObjectId, Tag, Time};
 
+use super::encoding::{Encoded, EncodingCounters};
 use super::parts::{CoreOf, EncodedOf, Failure, Of, Parts, Present};
 use super::store::Store;
 use crate::core::Core;
@@ -12,13 +13,12 @@ use crate::map_cache::{MapCache, Resident};
 use crate::mapping::objects::Objects;
 use crate::mapping::packing::Packing;
 use crate::options::FtlOptions;
-use crate::policies::compress::Compress;
 use crate::policies::delta::Delta;
-use crate::policies::delta::similar::SimilarOptions;
-use crate::policies::encoding::{Encoded, EncodingCounters, EncodingOptions};
-use crate::policies::history::{Versions, VersionsOptions};
+use crate::policies::history::VersionsOptions;
+use crate::policies::options::EncodingOptions;
+use crate::policies::options::SimilarOptions;
 use crate::policies::out_of_line::Scan;
-use crate::policies::{Policy, PolicySet};
+use crate::policies::{Asked, Policy, PolicySet};
 
 /// The policies of a device.
 #[derive(Debug, Clone)]
@@ -128,35 +128,24 @@ impl<T: Parts> ContentDevice<T> {
         let core = Core::with_map_cache(flash, FtlOptions { log, ..options }, map_cache)?;
         let objects = Objects::new(exported, most_objects, dedup.fingerprint_bits);
         let most_packs = Self::most_packs(&core);
-        let mut policies = Self::policies(dedup, encoding, exported, most_objects);
-        policies.scan = dedup.out_of_line.then(|| Scan::new(most_objects));
-        policies.versions = versions.map(|options| Versions::new(exported, options));
+        let asked = Asked {
+            dedup,
+            encoding,
+            versions,
+            exported,
+            most_objects,
+        };
         let store = Store {
             objects,
             packing: encoding.map(|_| Packing::new(most_packs)),
-            policies,
+            encoded: encoding.as_ref().map(Encoded::new),
+            policies: PolicySet::new(&asked),
             ledger,
             encoder,
             referenced: 0,
             located: Vec::new(),
         };
         Ok(ContentDevice { core, store })
-    }
-
-    /// The policies that decide how a write is stored.
-    pub(super) fn policies(
-        dedup: DedupOptions,
-        encoding: Option<EncodingOptions>,
-        exported: u32,
-        most_objects: u32,
-    ) -> PolicySet<T::Content, EncodedOf<T>> {
-        let deltas = encoding.filter(|options| options.deltas);
-        let compress = encoding.filter(|options| options.compress);
-        let mut policies = PolicySet::new(Dedup::new(Self::bounded(dedup, most_objects)));
-        policies.delta = deltas.map(|options| Delta::new(options, exported, most_objects));
-        policies.compress = compress.map(|_| Compress::default());
-        policies.encoded = encoding.as_ref().map(Encoded::new);
-        policies
     }
 
     /// A write has its new object before it releases the old one; what is encoded, or old, comes on top.
@@ -177,14 +166,6 @@ impl<T: Parts> ContentDevice<T> {
         };
         let most = core.most_live().saturating_sub(exported);
         u32::try_from(most).unwrap_or(u32::MAX)
-    }
-
-    /// An entry names a living object: a larger index is never full, and must not be allocated.
-    fn bounded(dedup: DedupOptions, most_objects: u32) -> DedupOptions {
-        DedupOptions {
-            index_entries: dedup.index_entries.map(|n| n.min(most_objects)),
-            ..dedup
-        }
     }
 
     /// What lies below the map.
@@ -226,6 +207,9 @@ impl<T: Parts> ContentDevice<T> {
     pub fn restart_counters(&mut self) {
         self.core.restart_counters();
         self.store.policies.restart_counters();
+        if let Some(encoded) = &mut self.store.encoded {
+            encoded.restart_counters();
+        }
         self.store.ledger.restart();
     }
 
@@ -274,7 +258,7 @@ impl<T: Parts> ContentDevice<T> {
     /// What encoding did, if anything is encoded.
     pub fn encoding_counters(&self) -> Option<EncodingCounters> {
         let policies = &self.store.policies;
-        let encoded = policies.encoded.as_ref()?;
+        let encoded = self.store.encoded.as_ref()?;
         let mut counters = EncodingCounters {
             bypassed: encoded.viability.bypassed,
             ..encoded.counters

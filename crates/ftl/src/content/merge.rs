@@ -5,9 +5,9 @@ use flashlore_flash::{Cause, Flash, Lpn, ObjectId, Ready, Tag, Time, When};
 
 use super::device::ContentDevice;
 use super::parts::{Failure, Parts};
+use crate::content::encoding::Why;
 use crate::mapping::packs::Filler;
 use crate::policies::Policy;
-use crate::policies::encoding::Why;
 
 impl<T: Parts> ContentDevice<T> {
     /// A page that was read has become read-hot while it is stored as a delta: materializes it, once

@@ -79,14 +79,7 @@ impl<T: Parts> ContentDevice<T> {
         };
         self.core.access_map(&mut self.store, at, lpn, Tag::NONE)?;
         self.store.policies.dedup.counters.scan_duplicates += 1;
-        self.store.policies.dedup.counters.corrupted +=
-            u64::from(self.store.objects.content(found) != read);
-        self.store
-            .policies
-            .dedup
-            .index
-            .touch(&mut self.store.objects, found);
-        self.store.redirect(&mut self.core, lpn, found);
+        self.store.share_found(&mut self.core, lpn, read, found);
         Ok(Scanned::Duplicate)
     }
 }

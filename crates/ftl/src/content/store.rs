@@ -16,6 +16,7 @@ mod tables;
 use flashlore_content::{Encoder, Ledger};
 use flashlore_flash::{BlockId, Lpn, ObjectId, Owned, Owner, Ppn, Time};
 
+use super::encoding::{Encoded, EncodingCounters};
 use super::parts::{CoreOf, EncodedOf, Failure, Parts};
 use crate::core::relocate::{Relocate, Relocation};
 use crate::map_cache::{MapCache, MapEntry};
@@ -23,7 +24,6 @@ use crate::mapping::Mapping;
 use crate::mapping::objects::Objects;
 use crate::mapping::packing::Packing;
 use crate::mapping::packs::Removed;
-use crate::policies::encoding::EncodingCounters;
 use crate::policies::history::Versions;
 use crate::policies::{Policy, PolicySet, View, dedup};
 
@@ -32,6 +32,8 @@ pub(crate) struct Store<T: Parts> {
     pub objects: Objects<T::Content>,
     /// What is packed, where values may be encoded.
     pub packing: Option<Packing<EncodedOf<T>>>,
+    /// What all that encode share; where values may be encoded.
+    pub encoded: Option<Encoded>,
     pub policies: PolicySet<T::Content, EncodedOf<T>>,
     pub ledger: T::Ledger,
     pub encoder: T::Encoder,
@@ -72,7 +74,7 @@ impl<T: Parts> Store<T> {
 
     /// Counts what is done with encoded values.
     pub fn count(&mut self, count: impl FnOnce(&mut EncodingCounters)) {
-        if let Some(encoded) = &mut self.policies.encoded {
+        if let Some(encoded) = &mut self.encoded {
             count(&mut encoded.counters);
         }
     }

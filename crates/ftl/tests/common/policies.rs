@@ -1,10 +1,10 @@
 //! Policies as most tests want them; they name what is otherwise.
 
 use flashlore_content::history::HistoryOptions;
-use flashlore_ftl::policies::delta::heat::HeatOptions;
-use flashlore_ftl::policies::encoding::EncodingOptions;
-use flashlore_ftl::policies::encoding::viability::ViabilityOptions;
 use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
+use flashlore_ftl::policies::options::EncodingOptions;
+use flashlore_ftl::policies::options::HeatOptions;
+use flashlore_ftl::policies::options::ViabilityOptions;
 
 /// Deltas as in DeltaFTL's paper, hot from two writes and from two reads on; nothing is limited.
 pub const DELTAS: EncodingOptions = EncodingOptions {

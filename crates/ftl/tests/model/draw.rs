@@ -5,11 +5,11 @@ use std::fmt;
 use flashlore_content::DedupOptions;
 use flashlore_content::history::{HistoryOptions, Schedule, Tier};
 use flashlore_ftl::VictimChoice;
-use flashlore_ftl::policies::delta::heat::HeatOptions;
-use flashlore_ftl::policies::delta::similar::SimilarOptions;
-use flashlore_ftl::policies::encoding::EncodingOptions;
-use flashlore_ftl::policies::encoding::viability::ViabilityOptions;
 use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
+use flashlore_ftl::policies::options::EncodingOptions;
+use flashlore_ftl::policies::options::HeatOptions;
+use flashlore_ftl::policies::options::SimilarOptions;
+use flashlore_ftl::policies::options::ViabilityOptions;
 use proptest::prelude::*;
 use proptest::strategy::Union;
 

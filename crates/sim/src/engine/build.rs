@@ -10,13 +10,14 @@ use flashlore_flash::sim::{self, NandSim};
 use flashlore_flash::{Flash, Geometry, Time};
 use flashlore_ftl as ftl;
 use flashlore_ftl::buffer::Policy;
+use flashlore_ftl::content::viability;
 use flashlore_ftl::map_cache::{CacheOptions, EntryKind};
 use flashlore_ftl::mapping::packs;
-use flashlore_ftl::policies::delta::heat::HeatOptions;
-use flashlore_ftl::policies::delta::similar::SimilarOptions;
-use flashlore_ftl::policies::encoding::EncodingOptions;
-use flashlore_ftl::policies::encoding::viability::{self, ViabilityOptions};
 use flashlore_ftl::policies::history::VersionsOptions;
+use flashlore_ftl::policies::options::EncodingOptions;
+use flashlore_ftl::policies::options::HeatOptions;
+use flashlore_ftl::policies::options::SimilarOptions;
+use flashlore_ftl::policies::options::ViabilityOptions;
 use flashlore_trace::PageSource;
 
 use super::buffering::BufferingOptions;

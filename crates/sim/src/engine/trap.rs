@@ -97,7 +97,6 @@ impl<E: Encoder<PageTag, ()>> System for Trap<E> {
                 dropped: c.dropped,
                 copied_historical: c.copied_log,
                 copied_live: c.copied_live,
-                returned: 0,
             },
             entries: self.0.entries(),
             oldest: self.0.oldest(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flashlore_content::VolumeKey;
 use flashlore_flash::Lpn;
-use flashlore_ftl::policies::delta::similar::SimilarOptions;
+use flashlore_ftl::policies::options::SimilarOptions;
 use flashlore_medium::{CrashMedium, Style};
 use flashlore_volume::{Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, create};
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use flashlore_content::PAGE_BYTES;
 use flashlore_flash::Lpn;
-use flashlore_ftl::policies::delta::similar::SimilarOptions;
+use flashlore_ftl::policies::options::SimilarOptions;
 use flashlore_medium::{
     Cause, CrashMedium, Faults, FaultyMedium, Medium, Operation, ReadFault, When,
 };

@@ -20,8 +20,7 @@ use crate::mapping::Mapping;
 use crate::mapping::packing::Packing;
 use crate::mapping::packs::{Filler, MOST_BYTES, Packs, Slot};
 use crate::policies::Policy;
-use crate::policies::delta::similar::Base;
-use crate::policies::encoding::forms::{Encoding, Form, Offers};
+use crate::policies::forms::{Encoding, Form, Offers};
 
 impl<T: Parts> Store<T> {
     /// A page is about to be written: tells the policies and says whether the write is to be encoded.
@@ -31,7 +30,7 @@ impl<T: Parts> Store<T> {
         if !self.view().is_some_and(may) {
             return false;
         }
-        let Some(encoded) = &mut self.policies.encoded else {
+        let Some(encoded) = &mut self.encoded else {
             return false;
         };
         encoded.counters.candidates += 1;
@@ -41,7 +40,7 @@ impl<T: Parts> Store<T> {
     /// How a write of the page would be encoded if it came now, unless it is a duplicate: the object it would be a
     /// delta from, other than by similarity, and whether it would be compressed by itself. Nothing is counted.
     pub fn encoding_of(&self, lpn: Lpn) -> (Option<ObjectId>, bool) {
-        let encoded = self.policies.encoded.as_ref();
+        let encoded = self.encoded.as_ref();
         let view = self.view();
         let Some(view) = view.filter(|_| encoded.is_some_and(|e| !e.viability.is_baseline()))
         else {
@@ -50,10 +49,7 @@ impl<T: Parts> Store<T> {
         let forms = self.policies.next_forms(&view, lpn);
         let mut forms = forms.into_iter().map_while(|form| form);
         let base = forms.clone().find_map(|form| form.base);
-        (
-            base.map(Base::object),
-            forms.any(|form| form.base.is_none()),
-        )
+        (base, forms.any(|form| form.base.is_none()))
     }
 
     /// The object that a write of the page being written would be a delta from, other than by similarity.
@@ -88,7 +84,7 @@ impl<T: Parts> Store<T> {
             return Ok(offers);
         };
         let forms = policies.forms(&view, lpn, sketch.as_ref());
-        let most = self.policies.encoded.as_ref().map_or(0, |e| e.most_bytes);
+        let most = self.encoded.as_ref().map_or(0, |e| e.most_bytes);
         for form in forms.into_iter().map_while(|form| form) {
             if let Some((length, value)) = self.encode(core, form, new)? {
                 let encoding = Encoding {
@@ -99,7 +95,7 @@ impl<T: Parts> Store<T> {
                 offers.add(encoding, most);
             }
         }
-        if let Some(encoded) = &mut self.policies.encoded {
+        if let Some(encoded) = &mut self.encoded {
             encoded.viability.observe(offers.shortest);
         }
         Ok(offers)
@@ -115,9 +111,9 @@ impl<T: Parts> Store<T> {
         let Some(base) = form.base else {
             return Ok(self.encoder.alone(new, MOST_BYTES as u16));
         };
-        match self.encoder.delta_ahead(base.object(), &new) {
+        match self.encoder.delta_ahead(base, &new) {
             Some(found) => Ok(found),
-            None => self.delta_from(core, base.object(), new),
+            None => self.delta_from(core, base, new),
         }
     }
 
@@ -160,9 +156,9 @@ impl<T: Parts> Store<T> {
         if base.is_some() {
             self.watching_pins(base, |objects| objects.pin(base, object));
         }
-        let stands = |store: &Self| match form.base {
-            Some(Base::Own(base)) => store.base_of(lpn) == Some(base),
-            Some(Base::Similar(_)) | None => true,
+        let stands = |store: &Self| {
+            let view = store.view();
+            view.is_some_and(|view| store.policies.still_offers(&view, lpn, &form))
         };
         // A write that turns out to be stored whole waits for that alone.
         let asker = |store: &Self| if stands(store) { tag } else { Tag::NONE };

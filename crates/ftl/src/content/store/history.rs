@@ -204,9 +204,6 @@ impl<T: Parts> Store<T> {
             // What it kept could not go before.
             self.limit_history(core);
         }
-        if let Some(versions) = &mut self.policies.versions {
-            versions.counters.returned += count;
-        }
         Ok(count)
     }
 

@@ -11,10 +11,10 @@ use flashlore_flash::{
 };
 
 use super::Store;
+use crate::content::encoding::Why;
 use crate::content::parts::{CoreOf, Failure, PageOf, Parts};
 use crate::error::FtlError;
 use crate::policies::Policy;
-use crate::policies::encoding::Why;
 
 impl<T: Parts> Store<T> {
     /// The flash pages that hold an object: that of its base, if it has one, and its own; without those in
@@ -156,14 +156,27 @@ impl<T: Parts> Store<T> {
         let Some(found) = found.filter(|_| self.objects.get(lpn) == object) else {
             return false;
         };
-        self.policies.dedup.counters.corrupted += u64::from(!same);
-        self.policies.dedup.index.touch(&mut self.objects, found);
-        self.redirect(core, lpn, found);
+        self.share_found(core, lpn, content, found);
         self.count(|counters| {
             counters.count_merge(why);
             counters.merges_shared += 1;
         });
         true
+    }
+
+    /// A logical page, which has this value already, shares an object that the index named for it: the entry moves to the
+    /// head. Where duplicates are not verified it may have another value.
+    pub fn share_found(
+        &mut self,
+        core: &mut CoreOf<T>,
+        lpn: Lpn,
+        content: T::Content,
+        found: ObjectId,
+    ) {
+        let is_other = self.objects.content(found) != content;
+        self.policies.dedup.counters.corrupted += u64::from(is_other);
+        self.policies.dedup.index.touch(&mut self.objects, found);
+        self.redirect(core, lpn, found);
     }
 
     /// A packed object has been programmed as a whole page.

@@ -14,6 +14,7 @@ use flashlore_flash::{
 };
 
 use super::{Store, note_removed};
+use crate::content::encoding::Why;
 use crate::content::parts::{CoreOf, EncodedOf, Failure, Parts};
 use crate::content::read::later;
 use crate::core::relocate::Relocation;
@@ -22,7 +23,6 @@ use crate::map_cache::MapCache;
 use crate::mapping::packing::Packing;
 use crate::mapping::packs::{Filler, Packs, Slot};
 use crate::policies::Policy;
-use crate::policies::encoding::Why;
 
 impl<T: Parts> Store<T> {
     /// A unit of a victim: whether it was written anew in another form.

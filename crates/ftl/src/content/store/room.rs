@@ -22,11 +22,11 @@
 use flashlore_flash::{Time, When};
 
 use super::Store;
+use crate::content::encoding::Why;
 use crate::content::parts::{CoreOf, EncodedOf, Failure, Parts};
 use crate::error::FtlError;
 use crate::mapping::packing::Packing;
 use crate::mapping::packs::Slot;
-use crate::policies::encoding::Why;
 use crate::policies::history::Versions;
 
 impl<T: Parts> Store<T> {

@@ -4,8 +4,8 @@
 use flashlore_content::{Content, Sketch};
 use flashlore_flash::Lpn;
 
-use super::encoding::forms::Form;
-use super::{Policy, Served, View};
+use super::forms::Form;
+use super::{Asked, Policy, Served, View};
 
 /// The policy's state: what it did.
 #[derive(Debug, Clone, Copy, Default)]
@@ -14,6 +14,12 @@ pub struct Compress {
     pub compressed: u64,
     /// Their bytes, without directory entries.
     pub bytes: u64,
+}
+
+/// The policy, if values are to be compressed.
+pub(super) fn room(asked: &Asked) -> Option<Compress> {
+    let compresses = asked.encoding.is_some_and(|options| options.compress);
+    compresses.then(Compress::default)
 }
 
 impl<C: Content, V: Clone> Policy<C, V> for Compress {

@@ -8,11 +8,21 @@
 //! object's fingerprint.
 
 use flashlore_content::dedup::DedupCounters;
-use flashlore_content::{Content, Dedup};
+use flashlore_content::{Content, Dedup, DedupOptions};
 use flashlore_flash::ObjectId;
 
-use super::{How, Policy, Served, Unhashed};
+use super::{Asked, How, Policy, Served, Unhashed};
 use crate::mapping::objects::Objects;
+
+/// The policy as it is asked for. An entry names a living object: a larger index is never full, and must not be
+/// allocated.
+pub(super) fn room(asked: &Asked) -> Dedup {
+    let entries = asked.dedup.index_entries;
+    Dedup::new(DedupOptions {
+        index_entries: entries.map(|entries| entries.min(asked.most_objects)),
+        ..asked.dedup
+    })
+}
 
 /// The object that may hold this content.
 #[inline(always)]

@@ -8,7 +8,7 @@ use flashlore_flash::{Lpn, ObjectId};
 use super::Delta;
 use super::similar::Base;
 use crate::mapping::packs::SLOT_BYTES;
-use crate::policies::encoding::forms::Form;
+use crate::policies::forms::Form;
 use crate::policies::{Policy, View};
 
 impl Delta {
@@ -100,7 +100,7 @@ impl Delta {
     ) -> Form {
         let kept = bytes_kept_for(view, lpn, base.object());
         Form {
-            base: Some(base),
+            base: Some(base.object()),
             keeps: u64::from(self.options.lambda) * u64::from(kept),
         }
     }

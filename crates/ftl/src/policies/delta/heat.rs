@@ -13,19 +13,11 @@
 use flashlore_flash::Lpn;
 use flashlore_flash::hints::{on_large_pages, prefetch};
 
+use crate::policies::options::HeatOptions;
 use crate::segmented::{Segments, Use};
 
 /// The most that is counted.
 const MOST: u8 = 15;
-
-/// How many entries the cache has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HeatOptions {
-    /// Entries that are cached; `None` for one of every logical page.
-    pub entries: Option<u32>,
-    /// Of them, those of the protected segment.
-    pub protected: u32,
-}
 
 /// Counts of writes and reads by logical page.
 #[derive(Debug, Clone)]

@@ -20,14 +20,11 @@ use flashlore_flash::{Lpn, ObjectId};
 
 use self::heat::Heat;
 use self::similar::{Similar, SimilarCounters};
-use super::encoding::EncodingOptions;
-use super::encoding::forms::Form;
-use super::{How, Policy, Served, View};
+use super::forms::Form;
+use super::options::{EncodingOptions, NEVER};
+use super::{Asked, How, Policy, Served, View};
 use crate::mapping::objects::Objects;
 use crate::mapping::packs::Slot;
-
-/// A count of writes or reads that is never reached: counts stop at 15.
-pub const NEVER: u8 = 16;
 
 /// The policy's state.
 #[derive(Debug, Clone)]
@@ -44,6 +41,12 @@ pub struct Delta {
     pub bytes: u64,
     /// Pages that the last scan found cold.
     cold: VecDeque<Lpn>,
+}
+
+/// The policy, if updates are to be stored as deltas.
+pub(super) fn room(asked: &Asked) -> Option<Delta> {
+    let options = asked.encoding.filter(|options| options.deltas)?;
+    Some(Delta::new(options, asked.exported, asked.most_objects))
 }
 
 impl Delta {
@@ -132,17 +135,25 @@ impl<C: Content, V: Clone> Policy<C, V> for Delta {
 
     fn form(&mut self, view: &View<'_, C, V>, lpn: Lpn, sketch: Option<&Sketch>) -> Option<Form> {
         let base = self.base_at_commit(view, lpn, sketch)?;
+        self.note_offered(lpn, base);
         Some(self.form_from(view, lpn, base))
+    }
+
+    /// A base of its own may have got another value meanwhile, or none: a write that kept it would keep what nobody
+    /// else needs.
+    fn still_offers(&self, view: &View<'_, C, V>, lpn: Lpn, form: &Form) -> bool {
+        form.base
+            .is_none_or(|base| self.is_similar(lpn, base) || self.base_of(view, lpn) == Some(base))
     }
 
     #[inline(always)]
     fn on_write(&mut self, _: &mut Objects<C>, served: &Served) {
         if let Some((form, length)) = served.encoded
-            && form.base.is_some()
+            && let Some(base) = form.base
         {
             self.deltas += 1;
             self.bytes += u64::from(length);
-            self.count_similar(form, length);
+            self.count_similar(served.lpn, base, length);
         } else if let How::New { .. } = served.how {
             self.enter_similar(served.object, served.sketch);
         }

@@ -13,16 +13,7 @@ use flashlore_content::{SimilarIndex, Sketch};
 use flashlore_flash::{Lpn, ObjectId};
 
 use super::Delta;
-use crate::policies::encoding::forms::Form;
-
-/// How bases are looked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SimilarOptions {
-    /// The most entries of the signature index.
-    pub entries: u32,
-    /// Deltas from one base from which on it is not offered.
-    pub sharers: u32,
-}
+use crate::policies::options::SimilarOptions;
 
 /// What happened to writes that asked for a base.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,6 +36,8 @@ pub struct Similar {
     pub(crate) options: SimilarOptions,
     /// The page for which a base was chosen last, and that.
     pub(crate) chosen: Option<(Lpn, ObjectId)>,
+    /// The page for which a form was offered last, and its base, if that was chosen by similarity.
+    offered: Option<(Lpn, ObjectId)>,
     /// Counts since the start or the end of warm-up.
     pub counters: SimilarCounters,
 }
@@ -56,6 +49,7 @@ impl Similar {
             index: SimilarIndex::new(options.entries.min(most_objects)),
             options,
             chosen: None,
+            offered: None,
             counters: SimilarCounters::default(),
         }
     }
@@ -63,7 +57,7 @@ impl Similar {
 
 /// Where a write may take its delta from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Base {
+pub(super) enum Base {
     /// From what its page holds, or is a delta from.
     Own(ObjectId),
     /// From what resembles it.
@@ -84,10 +78,26 @@ impl Delta {
         self.similar = Some(Box::new(Similar::new(options, most_objects)));
     }
 
-    /// A write is stored as the delta, so long, from a base that may be one that resembles it.
-    pub(super) fn count_similar(&mut self, form: Form, length: u16) {
-        if let Some(similar) = &mut self.similar
-            && matches!(form.base, Some(Base::Similar(_)))
+    /// A write was offered its delta from this base.
+    pub(super) fn note_offered(&mut self, lpn: Lpn, base: Base) {
+        if let Some(similar) = &mut self.similar {
+            similar.offered = match base {
+                Base::Similar(object) => Some((lpn, object)),
+                Base::Own(_) => None,
+            };
+        }
+    }
+
+    /// Whether the base that a write was offered was chosen by similarity.
+    pub(super) fn is_similar(&self, lpn: Lpn, base: ObjectId) -> bool {
+        let similar = self.similar.as_ref();
+        similar.is_some_and(|similar| similar.offered == Some((lpn, base)))
+    }
+
+    /// A write is stored as its delta, so long, from a base.
+    pub(super) fn count_similar(&mut self, lpn: Lpn, base: ObjectId, length: u16) {
+        if self.is_similar(lpn, base)
+            && let Some(similar) = &mut self.similar
         {
             similar.counters.taken += 1;
             similar.counters.taken_bytes += u64::from(length);

@@ -21,7 +21,7 @@ use flashlore_content::history::{History, HistoryOptions};
 use flashlore_flash::{Lpn, ObjectId, Owned, Owner, Ppn};
 
 use self::tier::Tier;
-use super::Policy;
+use super::{Asked, Policy};
 use crate::mapping::objects::Objects;
 
 /// What happens when room is needed and the window is no longer than the least one.
@@ -59,8 +59,6 @@ pub struct VersionCounters {
     pub copied_historical: u64,
     /// Other units it copied.
     pub copied_live: u64,
-    /// Logical pages changed by rewinds.
-    pub returned: u64,
 }
 
 /// What a rewind to an instant takes.
@@ -74,6 +72,12 @@ pub struct RewindCost {
     pub decodes: u64,
     /// Units programmed, whatever for.
     pub programs: u64,
+}
+
+/// The policy, if old versions are to be kept.
+pub(super) fn room(asked: &Asked) -> Option<Versions> {
+    let options = asked.versions.clone()?;
+    Some(Versions::new(asked.exported, options))
 }
 
 /// The history of a device.

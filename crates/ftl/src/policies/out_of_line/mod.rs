@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use flashlore_content::Content;
 use flashlore_flash::{Lpn, ObjectId};
 
-use super::{How, Policy, Served, Unhashed};
+use super::{Asked, How, Policy, Served, Unhashed};
 use crate::mapping::objects::Objects;
 
 /// What became of a page that was hashed in idle time.
@@ -45,6 +45,14 @@ pub struct Scan<C> {
     referrers: Vec<Lpn>,
     /// The object being read and hashed, and what it held.
     pub(crate) reading: Option<(ObjectId, C)>,
+}
+
+/// The policy, if what is not hashed when it is written is to be hashed in idle time.
+pub(super) fn room<C: Content>(asked: &Asked) -> Option<Scan<C>> {
+    asked
+        .dedup
+        .out_of_line
+        .then(|| Scan::new(asked.most_objects))
 }
 
 impl<C: Content> Scan<C> {

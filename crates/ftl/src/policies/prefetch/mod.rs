@@ -17,7 +17,7 @@
 use flashlore_content::Content;
 use flashlore_flash::{Lpn, ObjectId};
 
-use super::{How, Policy, Served};
+use super::{Asked, How, Policy, Served};
 use crate::mapping::objects::Objects;
 
 /// What prefetching did.
@@ -27,6 +27,13 @@ pub struct PrefetchCounters {
     pub looked_up: u64,
     /// Of them, those whose entry was restored; of the others another object has an entry.
     pub restored: u64,
+}
+
+/// The policy: a device has it once it is asked for how many entries ([`ContentDevice::with_prefetch`]).
+///
+/// [`ContentDevice::with_prefetch`]: crate::ContentDevice::with_prefetch
+pub(super) fn room(_: &Asked) -> Option<Prefetch> {
+    None
 }
 
 /// The policy's state.

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use flashlore_content::{Content, Sketch};
 use flashlore_flash::{Lpn, ObjectId, Owned, Ppn};
 
-use super::encoding::forms::Form;
-use super::{How, Policy, Served, View};
+use super::forms::Form;
+use super::{Asked, How, Policy, Served, View};
 use crate::mapping::objects::Objects;
 
 /// What the host did, and what was done about it.
@@ -40,6 +40,11 @@ impl<C> Default for Witness<C> {
             offers: false,
         }
     }
+}
+
+/// The policy: tests put it in.
+pub(super) fn room<C>(_: &Asked) -> Option<Witness<C>> {
+    None
 }
 
 impl<C: Content, V: Clone> Policy<C, V> for Witness<C> {
@@ -119,11 +124,11 @@ mod tests {
     use crate::map_cache::Resident;
     use crate::mapping::packs::MOST_BYTES;
     use crate::options::FtlOptions;
-    use crate::policies::delta::NEVER;
-    use crate::policies::delta::heat::HeatOptions;
-    use crate::policies::encoding::EncodingOptions;
-    use crate::policies::encoding::viability::ViabilityOptions;
     use crate::policies::history::{OnPressure, VersionsOptions};
+    use crate::policies::options::EncodingOptions;
+    use crate::policies::options::HeatOptions;
+    use crate::policies::options::NEVER;
+    use crate::policies::options::ViabilityOptions;
     use crate::{ContentFtl, Policies};
 
     const PAGES: u32 = 60;

@@ -64,9 +64,9 @@ mod tests {
     use flashlore_ftl::buffer::Policy;
     use flashlore_ftl::content::parts::Past;
     use flashlore_ftl::map_cache::Resident;
-    use flashlore_ftl::policies::delta::heat::HeatOptions;
-    use flashlore_ftl::policies::encoding::EncodingOptions;
-    use flashlore_ftl::policies::encoding::viability::ViabilityOptions;
+    use flashlore_ftl::policies::options::EncodingOptions;
+    use flashlore_ftl::policies::options::HeatOptions;
+    use flashlore_ftl::policies::options::ViabilityOptions;
     use flashlore_ftl::{FtlOptions, Policies};
     use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
     use proptest::prelude::*;

@@ -7,13 +7,12 @@ use flashlore_flash::ObjectId;
 use flashlore_flash::geometry::UNIT_BYTES;
 
 use crate::mapping::packs::SLOT_BYTES;
-use crate::policies::delta::similar::Base;
 
 /// A form that a policy offers for a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Form {
     /// What it is a delta from; nothing, if the value is compressed by itself.
-    pub base: Option<Base>,
+    pub base: Option<ObjectId>,
     /// What it costs besides its bytes, in thousandths of a byte.
     pub keeps: u64,
 }
@@ -27,7 +26,7 @@ impl Form {
 
     /// What it is a delta from, or [`ObjectId::NONE`].
     pub fn base_object(&self) -> ObjectId {
-        self.base.map_or(ObjectId::NONE, Base::object)
+        self.base.unwrap_or(ObjectId::NONE)
     }
 }
 

@@ -7,16 +7,7 @@
 
 use flashlore_flash::geometry::UNIT_BYTES;
 
-/// When encoding is bypassed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ViabilityOptions {
-    /// The longest mean, in bytes.
-    pub most_bytes: u16,
-    /// Encoded writes of a window.
-    pub window: u32,
-    /// In baseline mode one candidate in so many is encoded.
-    pub probe: u32,
-}
+use crate::policies::options::ViabilityOptions;
 
 /// The controller.
 #[derive(Debug, Clone)]

@@ -1,43 +1,9 @@
-//! Values in fewer bytes than a page, whoever offers them: what is set, counted and compared for all that encode.
-//!
-//! * [`forms`] — what a write can be stored as, and what that costs
-//! * [`viability`] — whether encoding pays at all
+//! Values in fewer bytes than a page, whoever offered the form: how long they may be, whether encoding pays, and what is
+//! counted.
 
-pub mod forms;
-pub mod viability;
-
-use flashlore_content::Content;
-
-use self::viability::{Viability, ViabilityOptions};
-use super::Policy;
-use super::delta::heat::HeatOptions;
-use super::delta::similar::{SimilarCounters, SimilarOptions};
-
-/// What is encoded, and when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EncodingOptions {
-    /// Whether updates are stored as deltas.
-    pub deltas: bool,
-    /// Whether values are compressed by themselves.
-    pub compress: bool,
-    /// Writes since the last scan from which on a page is write-hot: a delta is stored for such a
-    /// page alone. [`NEVER`](super::delta::NEVER) for no page.
-    pub hot_writes: u8,
-    /// Reads from which on it is read-hot: no delta is stored for it.
-    pub hot_reads: u8,
-    /// The longest encoded value that is stored, in bytes.
-    pub most_bytes: u16,
-    /// When encoding is bypassed altogether.
-    pub viability: ViabilityOptions,
-    /// How many pages' counts are kept.
-    pub heat: HeatOptions,
-    /// What a byte that a delta alone keeps alive costs, in thousandths of a byte programmed.
-    pub lambda: u32,
-    /// The quota: with so many bases that deltas alone keep alive, no delta is taken from any other.
-    pub most_pinned: u32,
-    /// Where bases are looked for when a page has none of its own; `None` for nowhere.
-    pub similar: Option<SimilarOptions>,
-}
+use super::viability::Viability;
+use crate::policies::delta::similar::SimilarCounters;
+use crate::policies::options::EncodingOptions;
 
 /// What happened to writes and encoded values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -122,10 +88,9 @@ impl Encoded {
             counters: EncodingCounters::default(),
         }
     }
-}
 
-impl<C: Content, V: Clone> Policy<C, V> for Encoded {
-    fn restart_counters(&mut self) {
+    /// Counts begin anew.
+    pub(crate) fn restart_counters(&mut self) {
         self.counters = EncodingCounters::default();
         self.viability.bypassed = 0;
     }
