@@ -325,7 +325,7 @@ class History:
     """Instants behind the window that can be rewound to as well, in simulated seconds."""
 
     table_programs: int
-    """Units programmed with entries that RAM has no room for."""
+    """Flash programs of entries that RAM has no room for, in units."""
 
     tables_end: int
     """Units that held such entries at the end."""
@@ -397,7 +397,7 @@ class Delta:
     """Encoded values materialized, by cause."""
 
     log_pages: int
-    """Packed units programmed, those of collection included."""
+    """Flash programs of packed units, those of garbage collection included."""
 
     repacked: int
     """Encoded values packed anew by collection."""

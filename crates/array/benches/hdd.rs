@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use flashlore_array::hdd::{
-    Completion, Hdd, Options, Raid0, Request, Scheduler, Statistics, Time, drives,
+    Completion, DiskOptions, DiskStatistics, Hdd, Raid0, Request, Scheduler, Time, drives,
 };
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -93,7 +93,7 @@ fn main() {
 struct Outcome {
     /// In order of their names.
     ends: Vec<Time>,
-    statistics: Statistics,
+    statistics: DiskStatistics,
     disks: u8,
 }
 
@@ -152,7 +152,7 @@ fn disk(load: Load) -> Hdd {
     };
     let write_back = matches!(load, Load::WriteBack);
     let parameters = drives::named(DRIVE).expect("a drive of this name");
-    let options = Options {
+    let options = DiskOptions {
         scheduler,
         write_back,
     };

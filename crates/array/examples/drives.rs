@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p flashlore-array --example drives`
 
-use flashlore_array::hdd::{Hdd, Options, Request, Scheduler, Time, drives};
+use flashlore_array::hdd::{DiskOptions, Hdd, Request, Scheduler, Time, drives};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -14,11 +14,11 @@ fn main() {
         "", "outer", "inner", "write", "through", "random", "16 FCFS", "16 LOOK", "C-LOOK"
     );
     for name in drives::NAMES {
-        let cached = Options {
+        let cached = DiskOptions {
             write_back: true,
-            ..Options::default()
+            ..DiskOptions::default()
         };
-        let through = Options::default();
+        let through = DiskOptions::default();
         println!(
             "{name:22} {:9.1} {:9.1} {:8.1} {:8.1} {:8.2} {:8.1} {:8.1} {:8.1}",
             sequential(name, through, false, Request::read),
@@ -33,13 +33,13 @@ fn main() {
     }
 }
 
-fn disk(name: &str, options: Options) -> Hdd {
+fn disk(name: &str, options: DiskOptions) -> Hdd {
     let parameters = drives::named(name).expect("a drive of this name");
     Hdd::new(&parameters, options).expect("a drive that can be")
 }
 
 /// Megabytes a second of requests of 64 KiB, one after the other, at the outer or the inner end.
-fn sequential(name: &str, options: Options, inner: bool, op: fn(u64, u32) -> Request) -> f64 {
+fn sequential(name: &str, options: DiskOptions, inner: bool, op: fn(u64, u32) -> Request) -> f64 {
     let mut disk = disk(name, options);
     let sectors = REQUESTS / 4 * 128;
     let from = if inner { disk.capacity() - sectors } else { 0 };
@@ -53,9 +53,9 @@ fn sequential(name: &str, options: Options, inner: bool, op: fn(u64, u32) -> Req
 
 /// Requests a second of reads of 4 KiB, so many in flight.
 fn random(name: &str, scheduler: Scheduler, depth: u64) -> f64 {
-    let options = Options {
+    let options = DiskOptions {
         scheduler,
-        ..Options::default()
+        ..DiskOptions::default()
     };
     let mut disk = disk(name, options);
     let pages = disk.capacity() / 8;

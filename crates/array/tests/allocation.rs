@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use flashlore_array::hdd::{Hdd, Options, Raid0, Request, Scheduler, Time, drives};
+use flashlore_array::hdd::{DiskOptions, Hdd, Raid0, Request, Scheduler, Time, drives};
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -60,7 +60,7 @@ fn work(
 #[test]
 fn nothing_is_allocated_once_the_queues_have_their_size() {
     for (scheduler, write_back) in [(Scheduler::Fcfs, false), (Scheduler::CLook, true)] {
-        let options = Options {
+        let options = DiskOptions {
             scheduler,
             write_back,
         };

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use flashlore_array::element::{Device as Medium, DeviceOperation, OperationKind, Work};
-use flashlore_array::hdd::{Completion, Hdd, Options, Request, Time, drives};
-use flashlore_array::timed::{Costs, Device, Ended, Engine, Limits, TimedError, TimedStep};
+use flashlore_array::hdd::{Completion, DiskOptions, Hdd, Request, Time, drives};
+use flashlore_array::timed::{Costs, Ended, Engine, Limits, TimedDevice, TimedError, TimedStep};
 use proptest::prelude::*;
 
 /// A device that serves one operation at a time, in as many nanoseconds as it has bytes, and none for a sync.
@@ -14,7 +14,7 @@ struct Server {
     free: Time,
 }
 
-impl Device for Server {
+impl TimedDevice for Server {
     fn submit(&mut self, time: Time, id: u64, op: &DeviceOperation) -> Result<(), TimedError> {
         self.free = self.free.max(time) + op.bytes;
         self.waiting.push_back((id, self.free));
@@ -238,7 +238,7 @@ fn a_request_by_itself_takes_the_sum_of_its_steps() {
     let disk = || {
         Hdd::new(
             &drives::named("barracuda-7200.7-160g").unwrap(),
-            Options::default(),
+            DiskOptions::default(),
         )
         .unwrap()
     };
@@ -281,7 +281,7 @@ fn an_operation_beyond_the_disk_or_within_a_sector_is_refused() {
     {
         let disk = Hdd::new(
             &drives::named("barracuda-7200.7-160g").unwrap(),
-            Options::default(),
+            DiskOptions::default(),
         )
         .unwrap();
         let mut engine = Engine::new(Server::default(), disk, COSTS, limits);

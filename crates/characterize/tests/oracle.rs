@@ -12,7 +12,7 @@ use flashlore_characterize::statistics::popularity::ClassPopularity;
 use flashlore_characterize::statistics::sizes::SizeSpread;
 use flashlore_characterize::{Characterizer, Options, Statistics};
 use flashlore_oracle::locality as oracle;
-use flashlore_oracle::locality::{Access, Op, Share};
+use flashlore_oracle::locality::{Access, AccessOp, Share};
 use proptest::prelude::*;
 
 const INDEX_SIZES: [u64; 5] = [1, 3, 16, 100, 1000];
@@ -43,25 +43,34 @@ fn check_statistics(found: &Statistics, accesses: &[Access]) {
     check_mix(found, accesses);
     check_sizes(
         found.sizes.reads.as_ref(),
-        &oracle::sizes(accesses, Op::Read),
+        &oracle::sizes(accesses, AccessOp::Read),
     );
     check_sizes(
         found.sizes.writes.as_ref(),
-        &oracle::sizes(accesses, Op::Write),
+        &oracle::sizes(accesses, AccessOp::Write),
     );
     check_sequential(found, accesses);
     check_footprint(found, accesses);
     check_arrivals(found, accesses);
-    check_popularity(&found.popularity.reads, accesses, Op::Read);
-    check_popularity(&found.popularity.writes, accesses, Op::Write);
+    check_popularity(&found.popularity.reads, accesses, AccessOp::Read);
+    check_popularity(&found.popularity.writes, accesses, AccessOp::Write);
     let (values, pages) = (&found.value_locality, &found.page_locality);
-    check_curve(&values.reads, &oracle::value_distances(accesses, Op::Read));
+    check_curve(
+        &values.reads,
+        &oracle::value_distances(accesses, AccessOp::Read),
+    );
     check_curve(
         &values.writes,
-        &oracle::value_distances(accesses, Op::Write),
+        &oracle::value_distances(accesses, AccessOp::Write),
     );
-    check_curve(&pages.reads, &oracle::page_distances(accesses, Op::Read));
-    check_curve(&pages.writes, &oracle::page_distances(accesses, Op::Write));
+    check_curve(
+        &pages.reads,
+        &oracle::page_distances(accesses, AccessOp::Read),
+    );
+    check_curve(
+        &pages.writes,
+        &oracle::page_distances(accesses, AccessOp::Write),
+    );
     check_index(found, accesses);
     check_kinds(found, accesses);
     check_overwrites(found, accesses);
@@ -171,7 +180,7 @@ fn check_arrivals(found: &Statistics, accesses: &[Access]) {
     close(found.bursts.mean_gap_ns, oracle::mean(&bursts.gaps_ns));
 }
 
-fn check_popularity(found: &ClassPopularity, accesses: &[Access], op: Op) {
+fn check_popularity(found: &ClassPopularity, accesses: &[Access], op: AccessOp) {
     let unique = oracle::unique_share(accesses, op);
     assert_eq!(
         (found.distinct, found.accesses),
@@ -392,10 +401,10 @@ fn trace(steps: Vec<Step>) -> Vec<Access> {
         time_ns += if first { 0 } else { step.gap_ns };
         first = false;
         let op = match step.kind {
-            0..11 => Op::Write,
-            11..17 => Op::Read,
-            17..19 => Op::Trim,
-            _ => Op::Flush,
+            0..11 => AccessOp::Write,
+            11..17 => AccessOp::Read,
+            17..19 => AccessOp::Trim,
+            _ => AccessOp::Flush,
         };
         let end = &mut ends[step.device as usize];
         let unit = if step.goes_on { *end } else { step.unit };
@@ -404,8 +413,8 @@ fn trace(steps: Vec<Step>) -> Vec<Access> {
             0 => u64::from(step.units - 1) * 4096 + step.bytes + 1,
             _ => u64::from(step.units) * 4096,
         };
-        let is_flush = op == Op::Flush;
-        let transfers = matches!(op, Op::Read | Op::Write);
+        let is_flush = op == AccessOp::Flush;
+        let transfers = matches!(op, AccessOp::Read | AccessOp::Write);
         if transfers {
             *end = unit + u64::from(step.units);
         }

@@ -5,7 +5,7 @@ use crate::common;
 use flashlore_characterize::statistics::index::MissPoint;
 use flashlore_characterize::statistics::locality::{CurvePoint, LocalityCurve};
 use flashlore_characterize::{Characterizer, Options, Statistics};
-use flashlore_oracle::locality::{Access, Op};
+use flashlore_oracle::locality::{Access, AccessOp};
 
 /// The largest error allowed, in shares.
 const ALLOWED: f64 = 0.02;
@@ -114,9 +114,9 @@ fn random(count: usize, value_bits: u64, page_bits: u64) -> Vec<Access> {
         Access {
             time_ns: number as u64 * 1000,
             op: if number.is_multiple_of(4) {
-                Op::Read
+                AccessOp::Read
             } else {
-                Op::Write
+                AccessOp::Write
             },
             device: 0,
             offset: unit * 4096,

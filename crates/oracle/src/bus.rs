@@ -47,7 +47,7 @@ pub struct Operation {
 /// `channels` names the channel of each die.
 pub fn simulate(channels: &[usize], operations: &[Operation]) -> Vec<Span> {
     let count = channels.iter().max().map_or(0, |&last| last + 1);
-    let mut simulator = Simulator {
+    let mut simulator = BusSimulator {
         operations,
         channels,
         events: BinaryHeap::new(),
@@ -77,7 +77,7 @@ enum BusEvent {
     Ready(usize),
 }
 
-struct Simulator<'a> {
+struct BusSimulator<'a> {
     operations: &'a [Operation],
     channels: &'a [usize],
     events: BinaryHeap<Reverse<(u64, BusEvent)>>,
@@ -93,7 +93,7 @@ struct Simulator<'a> {
     spans: Vec<Span>,
 }
 
-impl Simulator<'_> {
+impl BusSimulator<'_> {
     fn schedule(&mut self, at: u64, event: BusEvent) {
         self.events.push(Reverse((at, event)));
     }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// One step of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Access<V> {
+pub enum DiskAccess<V> {
     /// A logical page is written.
     Write {
         lpn: u64,
@@ -23,26 +23,26 @@ pub enum Access<V> {
 }
 
 /// The logical pages and, for each content, how many of them hold it.
-struct Disk<V> {
+struct DiskContents<V> {
     content: BTreeMap<u64, V>,
     holders: BTreeMap<V, u64>,
 }
 
-impl<V: Copy + Ord> Disk<V> {
-    fn new() -> Disk<V> {
-        Disk {
+impl<V: Copy + Ord> DiskContents<V> {
+    fn new() -> DiskContents<V> {
+        DiskContents {
             content: BTreeMap::new(),
             holders: BTreeMap::new(),
         }
     }
 
-    fn apply(&mut self, access: Access<V>) {
+    fn apply(&mut self, access: DiskAccess<V>) {
         let old = match access {
-            Access::Write { lpn, value } => {
+            DiskAccess::Write { lpn, value } => {
                 *self.holders.entry(value).or_insert(0) += 1;
                 self.content.insert(lpn, value)
             }
-            Access::Trim { lpn } => self.content.remove(&lpn),
+            DiskAccess::Trim { lpn } => self.content.remove(&lpn),
         };
         if let Some(old) = old {
             let holders = self.holders.get_mut(&old).expect("held content is counted");
@@ -56,11 +56,11 @@ impl<V: Copy + Ord> Disk<V> {
 
 /// Programs that dedup with an unlimited index needs: the writes whose content is, at that
 /// moment, the content of no logical page.
-pub fn programs_unlimited<V: Copy + Ord>(accesses: impl IntoIterator<Item = Access<V>>) -> u64 {
-    let mut disk = Disk::new();
+pub fn programs_unlimited<V: Copy + Ord>(accesses: impl IntoIterator<Item = DiskAccess<V>>) -> u64 {
+    let mut disk = DiskContents::new();
     let mut programs = 0;
     for access in accesses {
-        if let Access::Write { value, .. } = access {
+        if let DiskAccess::Write { value, .. } = access {
             programs += u64::from(!disk.holders.contains_key(&value));
         }
         disk.apply(access);
@@ -83,13 +83,13 @@ pub struct WriteClasses {
 
 /// Sorts the writes of a sequence into [`WriteClasses`].
 pub fn classify_writes<V: Copy + Ord>(
-    accesses: impl IntoIterator<Item = Access<V>>,
+    accesses: impl IntoIterator<Item = DiskAccess<V>>,
 ) -> WriteClasses {
-    let mut disk = Disk::new();
+    let mut disk = DiskContents::new();
     let mut written = BTreeSet::new();
     let mut classes = WriteClasses::default();
     for access in accesses {
-        if let Access::Write { lpn, value } = access {
+        if let DiskAccess::Write { lpn, value } = access {
             let seen = !written.insert(value);
             if disk.content.get(&lpn) == Some(&value) {
                 classes.silent += 1;
@@ -127,7 +127,7 @@ pub struct IndexCounts {
 }
 
 /// A stored page: its content and the logical pages that refer to it.
-struct Page<V> {
+struct IndexedPage<V> {
     value: V,
     references: u64,
 }
@@ -137,7 +137,7 @@ struct Store<V> {
     entries: usize,
     map: BTreeMap<u64, u64>,
     /// The live pages.
-    pages: BTreeMap<u64, Page<V>>,
+    pages: BTreeMap<u64, IndexedPage<V>>,
     live: BTreeMap<V, u64>,
     programmed: BTreeSet<V>,
     /// Content -> (page, time of last use). A content that is not here is not in the index.
@@ -151,7 +151,7 @@ struct Store<V> {
 /// is discarded when it is the oldest and another is inserted into a full index, and goes with
 /// the death of its page. A full index discards before the old page of the write dies.
 pub fn with_lru_index<V: Copy + Ord>(
-    accesses: impl IntoIterator<Item = Access<V>>,
+    accesses: impl IntoIterator<Item = DiskAccess<V>>,
     entries: usize,
 ) -> IndexCounts {
     let mut store = Store {
@@ -166,8 +166,8 @@ pub fn with_lru_index<V: Copy + Ord>(
     };
     for (now, access) in (1..).zip(accesses) {
         match access {
-            Access::Write { lpn, value } => store.write(now, lpn, value),
-            Access::Trim { lpn } => {
+            DiskAccess::Write { lpn, value } => store.write(now, lpn, value),
+            DiskAccess::Trim { lpn } => {
                 if let Some(page) = store.map.remove(&lpn) {
                     store.dereference(page);
                 }
@@ -213,7 +213,7 @@ impl<V: Copy + Ord> Store<V> {
         let page = self.counts.programs;
         self.pages.insert(
             page,
-            Page {
+            IndexedPage {
                 value,
                 references: 0,
             },
@@ -270,8 +270,8 @@ mod tests {
     use super::*;
     use crate::testing::Random;
 
-    fn write(lpn: u64, value: char) -> Access<char> {
-        Access::Write { lpn, value }
+    fn write(lpn: u64, value: char) -> DiskAccess<char> {
+        DiskAccess::Write { lpn, value }
     }
 
     #[test]
@@ -289,13 +289,13 @@ mod tests {
     #[test]
     fn each_class_of_write_occurs_once() {
         let sequence = [
-            write(1, 'a'),            // unique
-            write(1, 'a'),            // silent
-            write(2, 'a'),            // duplicate
-            Access::Trim { lpn: 1 },  // 'a' is still at 2
-            Access::Trim { lpn: 2 },  // 'a' is dead
-            Access::Trim { lpn: 99 }, // nothing there
-            write(3, 'a'),            // reborn
+            write(1, 'a'),                // unique
+            write(1, 'a'),                // silent
+            write(2, 'a'),                // duplicate
+            DiskAccess::Trim { lpn: 1 },  // 'a' is still at 2
+            DiskAccess::Trim { lpn: 2 },  // 'a' is dead
+            DiskAccess::Trim { lpn: 99 }, // nothing there
+            write(3, 'a'),                // reborn
         ];
         let expected = WriteClasses {
             silent: 1,
@@ -338,12 +338,12 @@ mod tests {
     fn the_counts_agree_with_each_other_on_random_sequences() {
         let mut random = Random(7);
         for _ in 0..200 {
-            let sequence: Vec<Access<u64>> = (0..300)
+            let sequence: Vec<DiskAccess<u64>> = (0..300)
                 .map(|_| match random.below(10) {
-                    0 => Access::Trim {
+                    0 => DiskAccess::Trim {
                         lpn: random.below(20),
                     },
-                    _ => Access::Write {
+                    _ => DiskAccess::Write {
                         lpn: random.below(20),
                         value: random.below(30),
                     },

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::ca_ftl::{CaFtl, CaOptions};
-use crate::counts::{Access, IndexCounts, programs_unlimited, with_lru_index};
+use crate::counts::{DiskAccess, IndexCounts, programs_unlimited, with_lru_index};
 use crate::curves;
 use crate::ops::{Cause, Op};
 use crate::page_ftl::PageFtl;
@@ -208,14 +208,14 @@ fn without_equal_contents_ca_ssd_is_the_page_ftl() {
 }
 
 /// A random sequence with skewed values, so that hits, evictions and deaths all occur.
-fn accesses(random: &mut Random, pages: u64, length: u64) -> Vec<Access<u32>> {
+fn accesses(random: &mut Random, pages: u64, length: u64) -> Vec<DiskAccess<u32>> {
     let mut access = || {
         let lpn = random.below(pages);
         if random.below(15) == 0 {
-            return Access::Trim { lpn };
+            return DiskAccess::Trim { lpn };
         }
         let bound = 1 + random.below(2 * pages);
-        Access::Write {
+        DiskAccess::Write {
             lpn,
             value: random.below(bound) as u32,
         }
@@ -233,8 +233,8 @@ fn ca_ssd_programs_what_the_counts_say_with_and_without_collection() {
         let mut ftl = CaFtl::new(rules, CaOptions::exact(entries)).unwrap();
         for access in &sequence {
             match *access {
-                Access::Write { lpn, value } => _ = ftl.write(lpn, value).unwrap(),
-                Access::Trim { lpn } => ftl.trim(lpn),
+                DiskAccess::Write { lpn, value } => _ = ftl.write(lpn, value).unwrap(),
+                DiskAccess::Trim { lpn } => ftl.trim(lpn),
             }
         }
         ftl.check();
@@ -285,11 +285,11 @@ fn ca_ssd_keeps_its_data_under_collisions_eviction_trim_and_collection() {
             .enumerate()
         {
             match access {
-                Access::Write { lpn, value } => {
+                DiskAccess::Write { lpn, value } => {
                     ftl.write(lpn, value).unwrap();
                     disk.insert(lpn, value);
                 }
-                Access::Trim { lpn } => {
+                DiskAccess::Trim { lpn } => {
                     ftl.trim(lpn);
                     disk.remove(&lpn);
                 }

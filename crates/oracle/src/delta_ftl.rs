@@ -80,7 +80,7 @@ pub struct Read<V> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
+pub struct DeltaTotals {
     /// Writes that were encoded to see how long that is, or would have been outside baseline mode.
     pub candidates: u64,
     /// Of them, those not encoded in baseline mode.
@@ -92,7 +92,7 @@ pub struct Totals {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Slot<V> {
+struct DeltaSlot<V> {
     lpn: u64,
     base: u64,
     length: usize,
@@ -102,7 +102,7 @@ struct Slot<V> {
 #[derive(Debug, Clone)]
 enum Stored<V> {
     Full { lpn: u64, value: V },
-    Packed(Vec<Slot<V>>),
+    Packed(Vec<DeltaSlot<V>>),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -132,13 +132,13 @@ pub struct DeltaFtl<V, L> {
     map: BTreeMap<u64, MapEntry>,
     /// Base address -> packed page.
     deltas: BTreeMap<u64, u64>,
-    buffer: Vec<Slot<V>>,
+    buffer: Vec<DeltaSlot<V>>,
     counts: BTreeMap<u64, Counts>,
     cold: BTreeSet<u64>,
     flash: BTreeMap<u64, Stored<V>>,
     viability: Viability,
     events: Vec<DeltaEvent>,
-    totals: Totals,
+    totals: DeltaTotals,
 }
 
 impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
@@ -154,7 +154,7 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
             flash: BTreeMap::new(),
             viability: Viability::default(),
             events: Vec::new(),
-            totals: Totals::default(),
+            totals: DeltaTotals::default(),
         }
     }
 
@@ -248,7 +248,7 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
         std::mem::take(&mut self.events)
     }
 
-    pub fn totals(&self) -> Totals {
+    pub fn totals(&self) -> DeltaTotals {
         self.totals
     }
 
@@ -341,7 +341,7 @@ impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
         if self.buffered_bytes() + SLOT_BYTES + length > PAGE_BYTES {
             self.flush();
         }
-        self.buffer.push(Slot {
+        self.buffer.push(DeltaSlot {
             lpn,
             base,
             length,

@@ -80,7 +80,7 @@ pub struct DiskRules {
 
 /// What a simulation found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct DiskOutcome {
     /// When each request ended, in the order given; `None` if not before the horizon.
     pub ends: Vec<Option<u64>>,
     /// Nanoseconds in which a request was served or the mechanism was at work.
@@ -88,8 +88,8 @@ pub struct Outcome {
 }
 
 /// Steps the disk from 0 to the horizon. Arrivals are in order of time.
-pub fn simulate(rules: &DiskRules, arrivals: &[Arrival], horizon: u64) -> Outcome {
-    let mut disk = Disk::new(rules, arrivals);
+pub fn simulate(rules: &DiskRules, arrivals: &[Arrival], horizon: u64) -> DiskOutcome {
+    let mut disk = SteppedDisk::new(rules, arrivals);
     for now in 0..horizon {
         disk.now = now;
         disk.step();
@@ -126,7 +126,7 @@ struct Task {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum ServicePhase {
     /// The controller looks into the buffer until then.
     Looking(u64),
     /// The controller is at work until then.
@@ -148,16 +148,16 @@ struct Served {
     number: usize,
     request: Arrival,
     begun: u64,
-    phase: Phase,
+    phase: ServicePhase,
     segment: Option<usize>,
     /// It needs the mechanism, or may need it.
     mechanical: bool,
 }
 
-struct Disk<'a> {
+struct SteppedDisk<'a> {
     rules: &'a DiskRules,
     arrivals: &'a [Arrival],
-    outcome: Outcome,
+    outcome: DiskOutcome,
     now: u64,
     places: Vec<Where>,
     arrived: usize,
@@ -179,12 +179,12 @@ struct Disk<'a> {
     destage_from: u64,
 }
 
-impl<'a> Disk<'a> {
+impl<'a> SteppedDisk<'a> {
     fn new(rules: &'a DiskRules, arrivals: &'a [Arrival]) -> Self {
-        Disk {
+        SteppedDisk {
             rules,
             arrivals,
-            outcome: Outcome {
+            outcome: DiskOutcome {
                 ends: vec![None; arrivals.len()],
                 busy: 0,
             },
@@ -387,20 +387,20 @@ impl<'a> Disk<'a> {
         let request = served.request;
         let end = request.lba + request.sectors;
         match served.phase {
-            Phase::Looking(until) if self.now >= until => self.look(served, end),
-            Phase::Preparing(until) if self.now >= until => self.prepared(served, end),
-            Phase::Claiming { from } => {
+            ServicePhase::Looking(until) if self.now >= until => self.look(served, end),
+            ServicePhase::Preparing(until) if self.now >= until => self.prepared(served, end),
+            ServicePhase::Claiming { from } => {
                 if self.mechanism_is_free() {
                     self.claim(served, from, end);
                 }
             }
-            Phase::OnMedia { ready } => {
+            ServicePhase::OnMedia { ready } => {
                 let host_has_it = self.task.is_some_and(|task| task.worker == Worker::Host);
                 if !host_has_it {
                     self.passed(served, ready, end);
                 }
             }
-            Phase::WaitingForRoom => {
+            ServicePhase::WaitingForRoom => {
                 let idle = self
                     .task
                     .is_none_or(|task| task.worker == Worker::ReadAhead);
@@ -410,10 +410,10 @@ impl<'a> Disk<'a> {
                 // A piece that begins is no run of its own any more, so there may be room at once.
                 if self.has_room(request.lba, end) {
                     self.dirty.extend(request.lba..end);
-                    served.phase = Phase::Ending(self.now + self.bus(request.sectors));
+                    served.phase = ServicePhase::Ending(self.now + self.bus(request.sectors));
                 }
             }
-            Phase::Draining => {
+            ServicePhase::Draining => {
                 if !self.dirty.is_empty() {
                     if self
                         .task
@@ -422,11 +422,11 @@ impl<'a> Disk<'a> {
                         self.begin_destage();
                     }
                 } else if self.destaging.is_empty() {
-                    served.phase = Phase::Ending(self.now);
+                    served.phase = ServicePhase::Ending(self.now);
                 }
             }
-            Phase::Ending(until) => return self.now >= until,
-            Phase::Looking(_) | Phase::Preparing(_) => {}
+            ServicePhase::Ending(until) => return self.now >= until,
+            ServicePhase::Looking(_) | ServicePhase::Preparing(_) => {}
         }
         false
     }
@@ -453,10 +453,10 @@ impl<'a> Disk<'a> {
             if let Some(segment) = in_segment {
                 self.consume(segment, end);
             }
-            served.phase = Phase::Ending(self.now + self.bus(end - lba));
+            served.phase = ServicePhase::Ending(self.now + self.bus(end - lba));
             served.mechanical = false;
         } else {
-            served.phase = Phase::Preparing(served.begun + self.rules.overhead.1);
+            served.phase = ServicePhase::Preparing(served.begun + self.rules.overhead.1);
         }
     }
 
@@ -499,9 +499,9 @@ impl<'a> Disk<'a> {
     fn prepared(&mut self, served: &mut Served, end: u64) {
         let request = served.request;
         match (request.kind, self.rules.cache) {
-            (RequestKind::Flush, _) => served.phase = Phase::Draining,
+            (RequestKind::Flush, _) => served.phase = ServicePhase::Draining,
             (RequestKind::Write, Some((sectors, _, _))) if request.sectors <= sectors => {
-                served.phase = Phase::WaitingForRoom;
+                served.phase = ServicePhase::WaitingForRoom;
             }
             (RequestKind::Write, _) => self.set_out(served, request.lba),
             (RequestKind::Read, _) => self.prepared_read(served, end),
@@ -515,7 +515,7 @@ impl<'a> Disk<'a> {
                 if next >= end {
                     self.consume(segment, end);
                     let bus = self.bus(end - served.request.lba).max(self.bus(1));
-                    served.phase = Phase::Ending(ready + bus);
+                    served.phase = ServicePhase::Ending(ready + bus);
                     return;
                 }
                 match &mut self.task {
@@ -534,7 +534,7 @@ impl<'a> Disk<'a> {
                     }),
                 }
                 self.filling = Some((filled, next, consumed));
-                served.phase = Phase::OnMedia { ready };
+                served.phase = ServicePhase::OnMedia { ready };
             }
             (_, Some(segment)) => {
                 let from = self.segments[segment].back().map_or(0, |last| last + 1);
@@ -546,7 +546,7 @@ impl<'a> Disk<'a> {
 
     fn set_out(&mut self, served: &mut Served, from: u64) {
         self.stop_read_ahead();
-        served.phase = Phase::Claiming { from };
+        served.phase = ServicePhase::Claiming { from };
     }
 
     /// The mechanism is at hand.
@@ -571,17 +571,17 @@ impl<'a> Disk<'a> {
             write,
             not_before: data.max(self.now),
         });
-        served.phase = Phase::OnMedia { ready };
+        served.phase = ServicePhase::OnMedia { ready };
     }
 
     /// The last sector of the request has passed.
     fn passed(&mut self, served: &mut Served, ready: u64, end: u64) {
         if served.request.kind == RequestKind::Write {
-            served.phase = Phase::Ending(self.now);
+            served.phase = ServicePhase::Ending(self.now);
             return;
         }
         let all = ready + self.bus(end - served.request.lba);
-        served.phase = Phase::Ending(all.max(self.now + self.bus(1)));
+        served.phase = ServicePhase::Ending(all.max(self.now + self.bus(1)));
         if let Some((segment, next, _)) = self.filling {
             self.filling = Some((segment, next, end));
             self.read_on(next, end);
@@ -617,8 +617,8 @@ impl<'a> Disk<'a> {
         }
         let (hit, _, write) = self.rules.overhead;
         let phase = match request.kind {
-            RequestKind::Read => Phase::Looking(self.now + hit),
-            RequestKind::Write | RequestKind::Flush => Phase::Preparing(self.now + write),
+            RequestKind::Read => ServicePhase::Looking(self.now + hit),
+            RequestKind::Write | RequestKind::Flush => ServicePhase::Preparing(self.now + write),
         };
         let fits = self
             .rules

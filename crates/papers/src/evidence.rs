@@ -54,15 +54,15 @@ impl<'a> Shown<'a> {
 
 /// What is found about the outside numbers of a claim.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundEvidence {
     pub all: Vec<Evidence>,
     /// Whether something that is named was not run, as without the changed settings.
     partly: bool,
 }
 
-impl Found {
+impl FoundEvidence {
     pub fn about(experiment: &Experiment<'_>, chosen: &Chosen<'_>, runs: &Figures) -> Self {
-        let mut found = Found::default();
+        let mut found = FoundEvidence::default();
         for by in named(experiment.paper, chosen.claim) {
             let Some(instead) = Substitute::of(experiment, by) else {
                 found.partly = true;

@@ -10,7 +10,7 @@ use crate::evidence::{self, Evidence};
 use crate::experiment::{Calibrated, Chosen, Experiment, LeftOut};
 use crate::figures::Figures;
 use crate::group::Found;
-use crate::sensitivity::Sensitivity;
+use crate::sensitivity::SensitivityTable;
 use crate::verdict::{Judged, Measured, Verdict, accepts};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -35,7 +35,7 @@ pub struct Report {
     /// Where and why results are known to differ from what was published.
     pub differences: Vec<Difference>,
     /// What depends on the fitted and the assumed inputs.
-    pub sensitivity: Option<Sensitivity>,
+    pub sensitivity: Option<SensitivityTable>,
     /// Of the first seed.
     pub runs: Figures,
     /// Hash of the configuration of every run, its seed left out.
@@ -105,12 +105,12 @@ impl Report {
             .collect();
         let scale = experiment.options.scale;
         let claim = |chosen: &Chosen| {
-            let evidence = evidence::Found::about(experiment, chosen, &runs[0]);
+            let evidence = evidence::FoundEvidence::about(experiment, chosen, &runs[0]);
             ClaimReport::of(chosen, &runs, scale, evidence)
         };
         let claims = experiment.claims().iter().map(claim).collect();
         let sensitivity = match experiment.has_variants() {
-            true => Some(Sensitivity::of(experiment, &runs[0])?),
+            true => Some(SensitivityTable::of(experiment, &runs[0])?),
             false => None,
         };
         Ok(Report {
@@ -162,7 +162,12 @@ impl Report {
 }
 
 impl ClaimReport {
-    fn of(chosen: &Chosen<'_>, runs: &[Figures], scale: f64, evidence: evidence::Found) -> Self {
+    fn of(
+        chosen: &Chosen<'_>,
+        runs: &[Figures],
+        scale: f64,
+        evidence: evidence::FoundEvidence,
+    ) -> Self {
         let claim = chosen.claim;
         let items: Vec<ItemReport> = chosen
             .rows

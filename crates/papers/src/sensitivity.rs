@@ -15,7 +15,7 @@ use crate::figures::Figures;
 use crate::verdict::accepts;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Sensitivity {
+pub struct SensitivityTable {
     /// The largest factor on the workloads under a changed setting, where it is less than that of the claims. The first
     /// row is of the whole workloads all the same.
     pub scale: Option<f64>,
@@ -32,7 +32,7 @@ pub struct Sensitivity {
 /// The judged numbers of an aspect of a claim.
 type Numbers<'a> = BTreeMap<(&'a str, Aspect), Vec<&'a Row>>;
 
-impl Sensitivity {
+impl SensitivityTable {
     pub(crate) fn of(experiment: &Experiment<'_>, runs: &Figures) -> Result<Self, PaperError> {
         let paper = experiment.paper;
         let is_done = |e: &Expression| {
@@ -60,7 +60,7 @@ impl Sensitivity {
             numbers.values().map(|rows| rows.iter().all(is)).collect()
         };
         let settings = settings(paper);
-        Ok(Sensitivity {
+        Ok(SensitivityTable {
             scale: paper.sensitivity.scale.filter(|of| *of < scale),
             columns: columns
                 .iter()
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn the_best_settings_are_those_with_the_most_inside() {
         let inside = |name: &str, of: [bool; 2]| (name.to_owned(), of.to_vec());
-        let found = Sensitivity {
+        let found = SensitivityTable {
             scale: None,
             columns: Vec::new(),
             rows: Vec::new(),

@@ -6,7 +6,7 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, pre
 
 use crate::definition::{Aspect, ClaimKind, Difference};
 use crate::report::{ClaimReport, ItemReport, Report, short};
-use crate::sensitivity::Sensitivity;
+use crate::sensitivity::SensitivityTable;
 use crate::verdict::{Measured, Verdict};
 
 /// What the verdicts on smaller runs mean.
@@ -149,7 +149,7 @@ fn with_interval(measured: Measured) -> String {
     }
 }
 
-impl fmt::Display for Sensitivity {
+impl fmt::Display for SensitivityTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(scale) = self.scale {
             write!(
@@ -179,7 +179,7 @@ impl fmt::Display for Sensitivity {
     }
 }
 
-impl Sensitivity {
+impl SensitivityTable {
     fn table(&self, name: &str) -> Table {
         let mut table = plain();
         let chosen = || (0..self.columns.len()).filter(|at| self.columns[*at].0 == name);
@@ -195,7 +195,7 @@ impl Sensitivity {
     }
 }
 
-impl Sensitivity {
+impl SensitivityTable {
     /// Settings by claims: what stays inside.
     fn matrix(&self) -> Table {
         let mut table = plain();

@@ -296,7 +296,7 @@ impl Cut {
 
     /// The rows of the next run: those with its labels, as long as they ascend. Two runs may have the same labels.
     fn next(&mut self, result: &RunResult) -> Rows {
-        let columns = Columns::of(&self.frame);
+        let columns = PlaceColumns::of(&self.frame);
         let seed = result.seed.to_string();
         let labels = [&result.system, &result.device, &result.trace, &seed];
         let first = self.at;
@@ -322,20 +322,20 @@ impl Cut {
 }
 
 /// The columns that say whose a row is and where it stands.
-struct Columns<'a> {
+struct PlaceColumns<'a> {
     labels: [Option<&'a Column>; 4],
     kind: Option<&'a Column>,
     /// Microseconds of a distribution, or seconds of a time line.
     along: Option<&'a Column>,
 }
 
-impl<'a> Columns<'a> {
+impl<'a> PlaceColumns<'a> {
     fn of(frame: &'a Frame) -> Self {
         let column = |name: &str| {
             let mut columns = frame.columns().iter();
             columns.find(|(known, _)| known == name).map(|(_, c)| c)
         };
-        Columns {
+        PlaceColumns {
             labels: LABELS.map(column),
             kind: column("kind"),
             along: column("response_us").or_else(|| column("start_s")),

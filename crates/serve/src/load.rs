@@ -74,7 +74,7 @@ enum RequestKind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Request {
+struct LoadRequest {
     kind: RequestKind,
     offset: u64,
 }
@@ -86,7 +86,7 @@ impl Load {
         Xoshiro256PlusPlus::seed_from_u64(self.seed.rotate_left(32) ^ spread)
     }
 
-    fn request(&self, number: u64, size: u64, draws: &mut Xoshiro256PlusPlus) -> Request {
+    fn request(&self, number: u64, size: u64, draws: &mut Xoshiro256PlusPlus) -> LoadRequest {
         let places = (size / self.bytes as u64).max(1);
         let drawn = draws.next_u64();
         let place = match self.pattern.random {
@@ -98,7 +98,7 @@ impl Load {
             drawn if drawn < self.pattern.reads + self.pattern.trims => RequestKind::Trim,
             _ => RequestKind::Write,
         };
-        Request {
+        LoadRequest {
             kind,
             offset: place * self.bytes as u64,
         }

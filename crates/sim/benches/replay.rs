@@ -31,7 +31,7 @@ use flashlore_ftl::{FtlOptions, Policies};
 use flashlore_sim::config::{Load, ReadOrder};
 use flashlore_sim::engine::Measured;
 use flashlore_sim::engine::buffering::BufferingOptions;
-use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
+use flashlore_sim::engine::driver::{CodecTimes, Driver, HostOptions};
 use flashlore_sim::engine::lengths::Lengths;
 use flashlore_sim::engine::system::{Deduplicating, Plain, Simulated, System};
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
@@ -165,8 +165,8 @@ impl Source {
 }
 
 /// A host whose writes are hashed, not encoded, and end no version.
-fn host() -> Host {
-    Host {
+fn host() -> HostOptions {
+    HostOptions {
         load: Load::Open { time_scale: 1.0 },
         link_request: 0,
         link_sector: 0,
@@ -193,7 +193,7 @@ struct Replay<S> {
     name: &'static str,
     shape: Shape,
     system: S,
-    host: Host,
+    host: HostOptions,
     source: Source,
     best: f64,
     last: [u64; COUNTS],
@@ -205,7 +205,7 @@ impl<S: System> Replay<S> {
         name: &'static str,
         shape: Shape,
         mut system: S,
-        mut host: Host,
+        mut host: HostOptions,
         writes: Writes,
     ) -> Self {
         host.needs_content = S::HASHES;
@@ -319,7 +319,7 @@ fn plain(name: &'static str, shape: Shape) -> Box<dyn Case> {
 fn fronted(name: &'static str, shape: Shape, buffering: Option<BufferingOptions>) -> Box<dyn Case> {
     let (flash, options) = shape.build();
     let system = Plain::new(flash, options).expect("the options are valid");
-    let host = Host {
+    let host = HostOptions {
         buffering,
         ..host()
     };
@@ -428,7 +428,7 @@ fn delta_ftl(name: &'static str, shape: Shape) -> Box<dyn Case> {
         encoder: drawn(0.35, 1.0),
     };
     let system = Combined::with_policies(flash, options, policies, NoCensus);
-    let host = Host {
+    let host = HostOptions {
         hash: 0,
         codec: lzf(60_000_000_000),
         ..host()
@@ -455,7 +455,7 @@ fn bvssd(
         encoder: drawn(1.0, 1.0),
     };
     let system = Combined::with_policies(flash, options, policies, NoCensus);
-    let host = Host {
+    let host = HostOptions {
         hash: 0,
         record: RECORD_NS,
         buffering,
@@ -484,7 +484,7 @@ fn combined_device(shape: Shape, reserve: u32, flash: NandSim, options: FtlOptio
 fn combined(name: &'static str, shape: Shape, reserve: u32) -> Box<dyn Case> {
     let (flash, options) = shape.build();
     let system = combined_device(shape, reserve, flash, options);
-    let host = Host {
+    let host = HostOptions {
         codec: lzf(0),
         record: RECORD_NS,
         ..host()

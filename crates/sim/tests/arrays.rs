@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::config;
-use flashlore_array::hdd::{Hdd, Options, Request as DiskRequest, Scheduler, drives};
+use flashlore_array::hdd::{DiskOptions, Hdd, Request as DiskRequest, Scheduler, drives};
 use flashlore_sim::config::RunConfig;
 use flashlore_sim::engine::{RunError, RunOptions, check, simulate};
 use flashlore_sim::results::{RunResult, RunSpeed};
@@ -129,7 +129,7 @@ fn requests_to_one_disk_take_what_the_disk_takes() {
     let settings = ["host.mode=closed", "array.disks=1"];
     let found = run(&mut made, "raid0", &settings);
     let drive = drives::named("barracuda-7200.7-160g").unwrap();
-    let options = Options {
+    let options = DiskOptions {
         scheduler: Scheduler::Look,
         write_back: true,
     };

@@ -11,7 +11,7 @@ use flashlore_ftl::FtlOptions;
 use flashlore_ftl::buffer::Policy;
 use flashlore_sim::config::{Load, ReadOrder};
 use flashlore_sim::engine::buffering::{BufferingOptions, Traffic};
-use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
+use flashlore_sim::engine::driver::{CodecTimes, Driver, HostOptions};
 use flashlore_sim::engine::system::{Deduplicating, Plain, Simulated, System};
 use flashlore_sim::engine::{MeasureOptions, Measured};
 use flashlore_sim::results::{BufferTraffic, QueueTraffic};
@@ -71,8 +71,8 @@ fn deduplicating(flash: NandSim, verify: bool, bits: u32) -> Deduplicating<Simul
     Deduplicating::new(flash, FtlOptions::new(EXPORTED), dedup, NoCensus).unwrap()
 }
 
-fn host(buffering: BufferingOptions) -> Host {
-    Host {
+fn host(buffering: BufferingOptions) -> HostOptions {
+    HostOptions {
         load: Load::Open { time_scale: 1.0 },
         link_request: 0,
         link_sector: 0,
@@ -89,12 +89,12 @@ fn host(buffering: BufferingOptions) -> Host {
     }
 }
 
-fn fifo(places: u32) -> Host {
+fn fifo(places: u32) -> HostOptions {
     let policy = Policy::Fifo;
     host(BufferingOptions::Buffer { places, policy })
 }
 
-fn queue(places: u32, bucket_pages: u32, early_ack: bool) -> Host {
+fn queue(places: u32, bucket_pages: u32, early_ack: bool) -> HostOptions {
     host(BufferingOptions::Queue {
         places,
         bucket_pages,
@@ -168,7 +168,7 @@ impl Replayed {
     }
 }
 
-fn replay<S: System>(system: &mut S, host: Host, trace: &Trace) -> Replayed {
+fn replay<S: System>(system: &mut S, host: HostOptions, trace: &Trace) -> Replayed {
     let log = Log::default();
     let measured = Measured::new(MeasureOptions {
         timeline_ns: None,
@@ -635,7 +635,7 @@ proptest! {
         kind in prop::sample::select(vec![None, Some((false, 128)), Some((true, 128)), Some((true, 1))]),
     ) {
         let (trace, mut expected) = trace(asked);
-        let host = Host { load, ..host(buffering) };
+        let host = HostOptions { load, ..host(buffering) };
         // In a closed loop nothing outlasts the period of a queue, and two writes of a page may be one.
         let fifo = matches!(buffering, BufferingOptions::Buffer { policy: Policy::Fifo, .. });
         let empties = fifo || matches!(load, Load::Open { .. });

@@ -15,7 +15,7 @@ use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Geometry, Lpn};
 use flashlore_ftl::{FtlOptions, Mode, Watermarks};
 use flashlore_sim::config::{Load, ReadOrder};
-use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
+use flashlore_sim::engine::driver::{CodecTimes, Driver, HostOptions};
 use flashlore_sim::engine::system::{Deduplicating, Simulated, System};
 use flashlore_sim::engine::{Measured, RunOptions, simulate};
 use flashlore_sim::results::LatencyByKind;
@@ -87,8 +87,8 @@ fn device(setup: Setup) -> Deduplicating<Simulated<NoCensus>> {
     Deduplicating::new(flash, options, dedup, NoCensus).unwrap()
 }
 
-fn host(setup: Setup) -> Host {
-    Host {
+fn host(setup: Setup) -> HostOptions {
+    HostOptions {
         load: match setup.closed {
             Some((queue_depth, think_time_ns)) => Load::Closed {
                 queue_depth,

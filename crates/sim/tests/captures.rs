@@ -10,7 +10,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use flashlore_oracle::counts::{
-    Access, IndexCounts, classify_writes, programs_unlimited, with_lru_index,
+    DiskAccess, IndexCounts, classify_writes, programs_unlimited, with_lru_index,
 };
 use flashlore_sim::config::{
     RunConfig, Settings, load_device, load_host, load_system, system_presets,
@@ -70,7 +70,7 @@ fn parse(path: &Path) -> Vec<Parsed> {
 }
 
 /// What the device holds before the run, and the writes of the run.
-fn split(accesses: &[Parsed]) -> (Vec<Access<u128>>, Vec<Access<u128>>) {
+fn split(accesses: &[Parsed]) -> (Vec<DiskAccess<u128>>, Vec<DiskAccess<u128>>) {
     let mut touched = BTreeSet::new();
     let mut held = BTreeMap::new();
     for access in accesses {
@@ -78,7 +78,7 @@ fn split(accesses: &[Parsed]) -> (Vec<Access<u128>>, Vec<Access<u128>>) {
             held.insert(access.page, access.digest);
         }
     }
-    let write = |(lpn, value)| Access::Write { lpn, value };
+    let write = |(lpn, value)| DiskAccess::Write { lpn, value };
     let run = accesses.iter().filter(|a| a.writes);
     (
         held.into_iter().map(write).collect(),
@@ -87,7 +87,11 @@ fn split(accesses: &[Parsed]) -> (Vec<Access<u128>>, Vec<Access<u128>>) {
 }
 
 /// Counts of the run alone: those of everything less those of what came before.
-fn counts_of_run(before: &[Access<u128>], run: &[Access<u128>], entries: usize) -> IndexCounts {
+fn counts_of_run(
+    before: &[DiskAccess<u128>],
+    run: &[DiskAccess<u128>],
+    entries: usize,
+) -> IndexCounts {
     let all = with_lru_index(before.iter().chain(run).copied(), entries);
     let prefill = with_lru_index(before.iter().copied(), entries);
     IndexCounts {

@@ -12,7 +12,7 @@ use flashlore_ftl::policies::options::HeatOptions;
 use flashlore_ftl::policies::options::ViabilityOptions;
 use flashlore_ftl::{FtlOptions, Policies, Unhashed};
 use flashlore_sim::config::{Load, ReadOrder};
-use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
+use flashlore_sim::engine::driver::{CodecTimes, Driver, HostOptions};
 use flashlore_sim::engine::system::{Deduplicating, Simulated, System};
 use flashlore_sim::engine::{MeasureOptions, Measured};
 use flashlore_sim::results::ResponseByKind;
@@ -109,7 +109,7 @@ fn means(device: &mut Device, requests: Vec<Request>) -> (f64, f64) {
 
 /// The same with a scan for cold pages in each period.
 fn means_with_scans(device: &mut Device, requests: Vec<Request>, scan_period: u64) -> (f64, f64) {
-    let host = Host {
+    let host = HostOptions {
         load: Load::Open { time_scale: 1.0 },
         link_request: 0,
         link_sector: 0,

@@ -15,7 +15,7 @@ use flashlore_ftl::FtlOptions;
 use flashlore_oracle::bus::{self, Operation, Phase};
 use flashlore_oracle::des::{self, Job, Span};
 use flashlore_sim::config::{Load, ReadOrder};
-use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
+use flashlore_sim::engine::driver::{CodecTimes, Driver, HostOptions};
 use flashlore_sim::engine::system::{Deduplicating, Simulated, System};
 use flashlore_sim::engine::{MeasureOptions, Measured};
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
@@ -147,7 +147,7 @@ impl Write for Shared {
 /// Start and end of every request, by number.
 fn replayed(setup: Setup, block: &RequestBlock) -> Vec<(u64, u64)> {
     let mut system = system(setup);
-    let host = Host {
+    let host = HostOptions {
         load: Load::Open { time_scale: 1.0 },
         link_request: 0,
         link_sector: 0,

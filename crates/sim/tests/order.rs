@@ -11,7 +11,7 @@ use flashlore_flash::{Geometry, Lpn, ObjectId};
 use flashlore_ftl::FtlOptions;
 use flashlore_sim::config::{Load, ReadOrder};
 use flashlore_sim::engine::Measured;
-use flashlore_sim::engine::driver::{CodecTimes, Driver, Host};
+use flashlore_sim::engine::driver::{CodecTimes, Driver, HostOptions};
 use flashlore_sim::engine::system::{Deduplicating, Plain, Simulated, System};
 use flashlore_sim::results::ResponseByKind;
 use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
@@ -54,7 +54,7 @@ fn device(shared: bool, units: u32, verify: bool, bits: u32) -> Deduplicating<Si
     Deduplicating::new(flash(shared, units), options, dedup, NoCensus).unwrap()
 }
 
-const HOST: Host = Host {
+const HOST: HostOptions = HostOptions {
     load: Load::Open { time_scale: 1.0 },
     link_request: 0,
     link_sector: 0,
@@ -161,7 +161,7 @@ fn reads_behind_a_write(read_order: ReadOrder) -> [u64; 2] {
         system.fill(Lpn(0)).unwrap();
         system.fill(Lpn(1)).unwrap();
         system.core_mut().flash_mut().restart();
-        let host = Host { read_order, ..HOST };
+        let host = HostOptions { read_order, ..HOST };
         let mut driver = Driver::new(&mut system, host, Measured::default());
         driver.begin_measuring();
         driver.replay(&block, 0, 2).unwrap();

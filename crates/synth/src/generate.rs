@@ -83,7 +83,7 @@ pub struct Generator {
     draw: Draw,
     writes: Quota,
     reads: Quota,
-    run: Option<Run>,
+    run: Option<SequentialRun>,
 }
 
 /// Requests of one kind, and their mean number of pages.
@@ -106,7 +106,7 @@ impl Quota {
 
 /// A run of sequential requests that is under way.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct SequentialRun {
     op: Op,
     next: u32,
     end: u32,
@@ -242,7 +242,7 @@ impl Generator {
     }
 
     /// The next run: of writes or reads in proportion to what is left of each.
-    fn begin_run(&mut self) -> Run {
+    fn begin_run(&mut self) -> SequentialRun {
         let left = self.writes.left + self.reads.left;
         if self.draw.chance(self.writes.left as f64 / left as f64) {
             return self.write_run();
@@ -250,7 +250,7 @@ impl Generator {
         let read_only = self.draw.chance(self.address.cold_reads);
         let extent = if read_only { self.cold_read() } else { None };
         if let Some(extent) = extent {
-            return Run::over(Op::Read, extent, false);
+            return SequentialRun::over(Op::Read, extent, false);
         }
         // Hot and cold extents are read in proportion to the pages written.
         let hot = self.draw.chance(self.address.hot_writes);
@@ -264,15 +264,15 @@ impl Generator {
         }
         // Nothing was written yet: what is only read, or what will be written later.
         match self.cold_read() {
-            Some(extent) => Run::over(Op::Read, extent, false),
-            None => Run {
+            Some(extent) => SequentialRun::over(Op::Read, extent, false),
+            None => SequentialRun {
                 op: Op::Read,
                 ..self.write_run()
             },
         }
     }
 
-    fn write_run(&mut self) -> Run {
+    fn write_run(&mut self) -> SequentialRun {
         let hot = self.draw.chance(self.address.hot_writes);
         let share = self.address.hot_writes;
         let mut next = |hot: bool| {
@@ -284,7 +284,7 @@ impl Generator {
             let reach = self.address.rewrite;
             let progress = self.writes.progress();
             let extent = pool.next_run(&mut self.zones, reach, progress, left, &mut self.draw);
-            extent.map(|extent| Run::over(Op::Write, extent, hot))
+            extent.map(|extent| SequentialRun::over(Op::Write, extent, hot))
         };
         let run = next(hot).or_else(|| next(!hot));
         run.expect("some page of every workload may be written, or all are only read")
@@ -301,11 +301,11 @@ impl Generator {
     }
 
     /// A run of reads from a page on, of a length of its own.
-    fn read_from(&mut self, first: u32) -> Run {
+    fn read_from(&mut self, first: u32) -> SequentialRun {
         let request_pages = self.draw.geometric(self.reads.pages);
         let requests = self.draw.geometric(self.address.mean_run());
         let pages = requests.saturating_mul(request_pages);
-        Run {
+        SequentialRun {
             op: Op::Read,
             next: first,
             end: first + pages.min(self.zones.laid_from(first)),
@@ -322,9 +322,9 @@ impl Address {
     }
 }
 
-impl Run {
-    fn over(op: Op, extent: Extent, hot: bool) -> Run {
-        Run {
+impl SequentialRun {
+    fn over(op: Op, extent: Extent, hot: bool) -> SequentialRun {
+        SequentialRun {
             op,
             next: extent.first,
             end: extent.first + extent.pages,

@@ -35,15 +35,15 @@ pub(crate) struct ValueStream {
     /// Mean weight of the last writes: how much likelier than others those of hot pages are new.
     weight: f64,
     /// All values, those that the workload finds on the device among them.
-    values: Vec<Value>,
-    heavy: Class,
-    light: Class,
+    values: Vec<WrittenValue>,
+    heavy: ValueClass,
+    light: ValueClass,
     /// Values written before that no page holds.
     dead: Vec<u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Value {
+struct WrittenValue {
     /// Where it stands in its class's order of use.
     place: u32,
     /// Where it stands among its class's members.
@@ -57,7 +57,7 @@ struct Value {
 
 /// Values that some page holds and that may be taken again.
 #[derive(Debug, Clone, Default)]
-struct Class {
+struct ValueClass {
     recency: Recency,
     members: Vec<u32>,
 }
@@ -75,15 +75,15 @@ impl ValueStream {
             reborn: 0,
             weight: 1.0,
             values: Vec::new(),
-            heavy: Class::default(),
-            light: Class::default(),
+            heavy: ValueClass::default(),
+            light: ValueClass::default(),
             dead: Vec::new(),
         }
     }
 
     /// A value that a page holds before anything is written to it. It is never written.
     pub(crate) fn found(&mut self) -> u32 {
-        self.values.push(Value {
+        self.values.push(WrittenValue {
             place: NOWHERE,
             member: NOWHERE,
             writes: 0,
@@ -147,7 +147,7 @@ impl ValueStream {
         let heavy = self.draw.chance(self.model.heavy);
         let once = hot && !self.draw.chance(self.model.hot_reuse);
         self.made += 1;
-        self.values.push(Value {
+        self.values.push(WrittenValue {
             place: NOWHERE,
             member: NOWHERE,
             writes: if once { ONCE } else { 1 },
@@ -209,7 +209,7 @@ impl ValueStream {
 
     /// A value was written: it moves to the front of its class.
     fn use_again(&mut self, value: u32) {
-        let Value { place, heavy, .. } = self.values[value as usize];
+        let WrittenValue { place, heavy, .. } = self.values[value as usize];
         if place != NOWHERE {
             let place = self.class(heavy).recency.use_again(value, place);
             self.values[value as usize].place = place;
@@ -218,7 +218,7 @@ impl ValueStream {
 
     /// A value is not taken any more.
     fn leave(&mut self, value: u32) {
-        let Value {
+        let WrittenValue {
             place,
             member,
             heavy,
@@ -246,7 +246,7 @@ impl ValueStream {
         }
     }
 
-    fn class(&mut self, heavy: bool) -> &mut Class {
+    fn class(&mut self, heavy: bool) -> &mut ValueClass {
         if heavy {
             &mut self.heavy
         } else {
@@ -255,7 +255,7 @@ impl ValueStream {
     }
 }
 
-impl Class {
+impl ValueClass {
     fn choose(&self, reach: Reach, draw: &mut Draw) -> Option<u32> {
         if self.members.is_empty() {
             return None;

@@ -1,5 +1,6 @@
 //! Words that the table of terms in ARCHITECTURE.md gives up stand in no name and in no document.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -129,13 +130,16 @@ const TOO_SHORT: [&str; 8] = [
     "Entry", "Event", "Held", "Kind", "Place", "Source", "State", "Step",
 ];
 
-/// The type that a line defines.
-fn defined(line: &str) -> Option<&str> {
+/// The type that a line defines with one of these keywords.
+fn defined<'a>(line: &'a str, keywords: &[&str]) -> Option<&'a str> {
     let mut words = line.split([' ', '<', '(', '{', ';', ':']);
-    let keyword = ["struct", "enum", "trait", "type"];
-    words.find(|word| keyword.contains(word))?;
+    words.find(|word| keywords.contains(word))?;
     words.next()
 }
+
+/// Keywords of types that are defined apart from others, and of those that are a name for another too.
+const NEW_TYPES: [&str; 3] = ["struct", "enum", "trait"];
+const TYPES: [&str; 4] = ["struct", "enum", "trait", "type"];
 
 #[test]
 fn types_say_in_their_names_what_they_are() {
@@ -152,7 +156,7 @@ fn types_say_in_their_names_what_they_are() {
         for (number, line) in (1..).zip(text.lines()) {
             let code = line.trim_start();
             if !code.starts_with("//")
-                && defined(code).is_some_and(|name| TOO_SHORT.contains(&name))
+                && defined(code, &TYPES).is_some_and(|name| TOO_SHORT.contains(&name))
             {
                 found.push(format!("{}:{number}: {code}", path.display()));
             }
@@ -163,10 +167,109 @@ fn types_say_in_their_names_what_they_are() {
 
 #[test]
 fn a_definition_is_found_behind_its_keyword() {
-    assert_eq!(defined("pub(super) enum State {"), Some("State"));
-    assert_eq!(defined("struct Held(Arc<OwnedFd>);"), Some("Held"));
-    assert_eq!(defined("pub struct Place<'a> {"), Some("Place"));
-    assert_eq!(defined("let state = State::new();"), None);
+    assert_eq!(defined("pub(super) enum State {", &TYPES), Some("State"));
+    assert_eq!(defined("struct Held(Arc<OwnedFd>);", &TYPES), Some("Held"));
+    assert_eq!(defined("pub struct Place<'a> {", &TYPES), Some("Place"));
+    assert_eq!(defined("let state = State::new();", &TYPES), None);
+}
+
+/// Types of a crate that share their names with others of it. Those of `ftl` are to be renamed, and then `Rules`, which
+/// its tests use.
+const SAME_NAME: [(&str, &str); 6] = [
+    ("ftl", "Bucket"),
+    ("ftl", "Encoded"),
+    ("ftl", "Filling"),
+    ("ftl", "Form"),
+    ("ftl", "Policy"),
+    ("oracle", "Rules"),
+];
+
+/// The modules with bodies of their own in a file that are for tests alone, as paths without an end.
+fn test_modules(path: &Path, text: &str) -> Vec<PathBuf> {
+    let folder = match path.file_stem().unwrap().to_str() {
+        Some("mod" | "lib" | "main") => path.parent().unwrap().to_owned(),
+        _ => path.with_extension(""),
+    };
+    let lines = text.lines().zip(text.lines().skip(1));
+    let for_tests = lines.filter(|(attribute, _)| attribute.trim() == "#[cfg(test)]");
+    let names =
+        for_tests.filter_map(|(_, line)| line.trim().strip_suffix(';')?.rsplit_once("mod "));
+    names.map(|(_, name)| folder.join(name)).collect()
+}
+
+/// The structs, enums and traits of a file, with their lines, without those in modules for tests.
+fn new_types(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut lines = (1..).zip(text.lines());
+    let mut is_for_tests = false;
+    while let Some((number, line)) = lines.next() {
+        let code = line.trim_start();
+        if is_for_tests && code.contains("mod ") && code.ends_with('{') {
+            let indent = line.len() - code.len();
+            let end = format!("{}}}", &line[..indent]);
+            lines.find(|(_, line)| *line == end);
+        }
+        is_for_tests = code == "#[cfg(test)]";
+        let name = defined(code, &NEW_TYPES).filter(|name| name.starts_with(char::is_uppercase));
+        found.extend(
+            name.filter(|_| !code.starts_with("//"))
+                .map(|name| (number, name)),
+        );
+    }
+    found
+}
+
+#[test]
+fn no_two_types_of_a_crate_have_one_name() {
+    let mut twice = Vec::new();
+    for krate in fs::read_dir(root().join("crates")).unwrap() {
+        let krate = krate.unwrap();
+        let sources = krate.path().join("src");
+        let mut all = Vec::new();
+        if sources.is_dir() {
+            files(&sources, &[".rs"], &mut all);
+        }
+        let texts: Vec<(PathBuf, String)> = { all.into_iter() }
+            .map(|path| (path.clone(), fs::read_to_string(&path).unwrap()))
+            .collect();
+        let for_tests: Vec<PathBuf> = { texts.iter() }
+            .flat_map(|(path, text)| test_modules(path, text))
+            .collect();
+        let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (path, text) in &texts {
+            let is_of = |module: &PathBuf| path.with_extension("").starts_with(module);
+            if for_tests.iter().any(is_of) {
+                continue;
+            }
+            for (number, name) in new_types(text) {
+                let place = format!("{}:{number}: {name}", path.display());
+                places.entry(name).or_default().push(place);
+            }
+        }
+        let krate = krate.file_name();
+        for (name, places) in places.into_iter().filter(|(_, places)| places.len() > 1) {
+            let is_known = { SAME_NAME.iter() }.any(|known| krate == known.0 && name == known.1);
+            if !is_known {
+                twice.extend(places);
+            }
+        }
+    }
+    assert!(
+        twice.is_empty(),
+        "say in the names what tells these apart:\n{}",
+        twice.join("\n")
+    );
+}
+
+#[test]
+fn types_for_tests_may_have_names_of_others() {
+    let text = "struct A;\n#[cfg(test)]\nmod tests {\n    struct A;\n}\npub(super) enum B<T> {\n// enum C {\n";
+    assert_eq!(new_types(text), [(1, "A"), (6, "B")]);
+    let text = "#[cfg(test)]\nmod tests;\n#[cfg(test)]\npub(crate) mod rules;\n";
+    let in_mod = test_modules(Path::new("src/a/mod.rs"), text);
+    assert_eq!(in_mod, [Path::new("src/a/tests"), Path::new("src/a/rules")]);
+    let in_file = test_modules(Path::new("src/a.rs"), text);
+    assert_eq!(in_file, in_mod);
 }
 
 #[test]

@@ -170,7 +170,7 @@ fn line_writer(format: Format) -> Option<WriteLine> {
             })
         }
         Format::Fio => {
-            let mut log = fio::Writer::default();
+            let mut log = fio::FioWriter::default();
             Box::new(move |out, time_ns, record, reader| {
                 log.write(out, time_ns, record, reader.device_names());
                 Ok(())

@@ -13,7 +13,7 @@ use flashlore_ftl::mapping::packs::MOST_BYTES;
 use crate::format::packed::{self, EXTRA_BYTES, Head};
 use crate::format::{Record, UnitKind};
 use crate::unit::StoredUnit;
-use crate::values::{PackedValue, SharedWaiting, What};
+use crate::values::{PackedValue, SharedWaiting, ValueState};
 
 /// The most bytes that an encoded value is looked for in, without its head.
 pub(crate) const LONGEST: usize = (MOST_BYTES - EXTRA_BYTES as u32) as usize;
@@ -151,7 +151,7 @@ pub(crate) fn decode(
     base: Option<&StoredUnit>,
     value: &PackedValue,
 ) -> StoredUnit {
-    let What::Stored { head, bytes } = &value.what else {
+    let ValueState::Stored { head, bytes } = &value.what else {
         return StoredUnit::lost(0, Lpn(0));
     };
     let lost = || StoredUnit::lost(head.write_seq, head.lpn);
@@ -244,7 +244,7 @@ mod tests {
         let (_, compressed) = bytes
             .alone(value(&whole(1, 7)), PAGE_BYTES as u16)
             .expect("it is nearly all the same");
-        let What::Stored {
+        let ValueState::Stored {
             head,
             bytes: stored,
         } = &compressed.what

@@ -5,7 +5,7 @@
 //! names the generation of its block, and a generation is never used twice. What was moved or erased in between is
 //! therefore noticed, never mistaken for the page, and the reader asks the volume again.
 //!
-//! Invariant: a page that a [`Reader`] answers is what the address held when the plan was made.
+//! Invariant: a page that a [`PageReader`] answers is what the address held when the plan was made.
 
 use std::sync::Arc;
 
@@ -76,15 +76,15 @@ impl ValueSource {
 
 /// Carries out the plans of one volume.
 #[derive(Clone)]
-pub struct Reader {
+pub struct PageReader {
     medium: Arc<dyn Medium>,
     areas: Areas,
     id: Identity,
 }
 
-impl Reader {
+impl PageReader {
     pub(crate) fn new(medium: Arc<dyn Medium>, areas: Areas, id: Identity) -> Self {
-        Reader { medium, areas, id }
+        PageReader { medium, areas, id }
     }
 
     /// Reads what `plans` say of consecutive pages into as many pages of `bytes`. Units that lie side by side are

@@ -8,7 +8,7 @@ use flashlore_medium::{AlignedBuf, Medium, MediumError};
 
 use crate::format::journal::ENTRY_BYTES;
 use crate::format::journal::JournalValue;
-use crate::format::mark::{MARK_BYTES, Mark};
+use crate::format::mark::{DurableMark, MARK_BYTES};
 use crate::format::packed::{HEAD_BYTES, Head};
 use crate::format::{Areas, Batch, Identity, JournalEntry};
 
@@ -132,7 +132,7 @@ impl Journal {
         durable: u64,
     ) -> Result<(), MediumError> {
         let checkpoint = self.position.segment;
-        let mark = Mark {
+        let mark = DurableMark {
             epoch,
             checkpoint,
             durable,

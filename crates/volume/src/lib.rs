@@ -81,7 +81,7 @@ pub use flashlore_ftl::content::encoding::EncodingCounters;
 pub use check::{CheckReport, check};
 pub use dump::{DumpParts, dump};
 pub use error::{NandError, VolumeError};
-pub use fetch::{Codec, EncodingPlan, Prepared, Preparer, ReadPlan, Reader};
+pub use fetch::{Codec, EncodingPlan, PageReader, Prepared, Preparer, ReadPlan};
 pub use findings::{Finding, ScrubProgress};
 pub use format::{ClockNote, PurgeNote};
 pub use format::{Encoding, HistoryIdentity, Identity, Policy};

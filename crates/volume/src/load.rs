@@ -10,7 +10,7 @@ use flashlore_medium::{AlignedBuf, Medium};
 use crate::error::VolumeError;
 use crate::format::cursor::Reader;
 use crate::format::journal::{ENTRY_BYTES, HEADER_BYTES};
-use crate::format::mark::{MARK_BYTES, Mark};
+use crate::format::mark::{DurableMark, MARK_BYTES};
 use crate::format::superblock::{EPOCH_SHIFT, SUPERBLOCK_BYTES, Unusable, VERSION};
 use crate::format::tables::{SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, check_of, decode_page, sum};
 use crate::format::{
@@ -524,11 +524,11 @@ fn mark(
     id: &Identity,
     areas: &Areas,
     root: &Root,
-) -> Result<Option<Mark>, VolumeError> {
+) -> Result<Option<DurableMark>, VolumeError> {
     let offset = id.journal_bytes - MARK_BYTES;
     let mut sector = AlignedBuf::zeroed(id.alignment as usize);
     medium.read(areas.journal(root.checkpoint + 1) + offset, &mut sector)?;
-    let mark = Mark::decode(&sector, &id.key, offset);
+    let mark = DurableMark::decode(&sector, &id.key, offset);
     Ok(mark.filter(|mark| mark.checkpoint == root.checkpoint))
 }
 

@@ -435,8 +435,14 @@ impl Placed {
             };
             packed.pack = number;
             let pack = self.packs[number.index()].as_mut();
-            if let Some(slot) = pack.and_then(|pack| pack.slots.get_mut(packed.slot.index())) {
-                slot.object = *handle;
+            match pack.and_then(|pack| pack.slots.get_mut(packed.slot.index())) {
+                Some(slot) => slot.object = *handle,
+                None => {
+                    return damaged(format!(
+                        "object {handle} has slot {} of packed page {number}, which was found without it",
+                        packed.slot.0
+                    ));
+                }
             }
         }
         Ok(())

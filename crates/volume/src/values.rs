@@ -19,7 +19,7 @@ use crate::young::Young;
 /// An encoded value in RAM.
 #[derive(Debug)]
 pub struct PackedValue {
-    pub(crate) what: What,
+    pub(crate) what: ValueState,
     /// How durable it is.
     state: AtomicU8,
     /// The object that it is the value of, once it is held.
@@ -28,7 +28,7 @@ pub struct PackedValue {
 
 /// What a packed value is.
 #[derive(Debug)]
-pub(crate) enum What {
+pub(crate) enum ValueState {
     /// A value as it is stored.
     Stored {
         head: Head,
@@ -50,7 +50,7 @@ const IS_GIVEN_UP: u8 = 2;
 impl PackedValue {
     pub(crate) fn stored(head: Head, bytes: &[u8]) -> Self {
         PackedValue {
-            what: What::Stored {
+            what: ValueState::Stored {
                 head,
                 bytes: bytes.into(),
             },
@@ -62,7 +62,7 @@ impl PackedValue {
     /// In place of a value of an object that cannot be read.
     pub(crate) fn lost(object: ObjectId, lpn: Lpn, length: u16) -> Self {
         PackedValue {
-            what: What::Lost {
+            what: ValueState::Lost {
                 object,
                 lpn,
                 length,
@@ -89,8 +89,8 @@ impl PackedValue {
     /// Head and bytes; `write_seqs` are those of objects.
     pub(crate) fn parts<'a>(&'a self, write_seqs: &[u64], zeros: &'a [u8]) -> (Head, &'a [u8]) {
         match &self.what {
-            What::Stored { head, bytes } => (*head, bytes),
-            What::Lost {
+            ValueState::Stored { head, bytes } => (*head, bytes),
+            ValueState::Lost {
                 object,
                 lpn,
                 length,
@@ -112,12 +112,12 @@ impl PackedValue {
 
     fn young(&self) -> Option<Young> {
         match &self.what {
-            What::Stored { head, .. } => Some(Young {
+            ValueState::Stored { head, .. } => Some(Young {
                 write_seq: head.write_seq,
                 lpn: head.lpn,
                 stamp: head.stamp,
             }),
-            What::Lost { .. } => None,
+            ValueState::Lost { .. } => None,
         }
     }
 }

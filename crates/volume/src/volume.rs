@@ -21,7 +21,7 @@ use flashlore_ftl::{Counters, FtlError};
 use flashlore_medium::{Medium, MediumError};
 
 use crate::error::{NandError, VolumeError};
-use crate::fetch::{EncodingPlan, Prepared, Preparer, ReadPlan, Reader};
+use crate::fetch::{EncodingPlan, PageReader, Prepared, Preparer, ReadPlan};
 use crate::findings::Finding;
 use crate::format::{Change, ClockNote, Identity, Record, Superblock, UnitKind};
 use crate::layer::{Layer, Written};
@@ -125,9 +125,9 @@ impl Volume {
     }
 
     /// Carries out what [`Volume::plan_read`] plans, on any thread.
-    pub fn reader(&self) -> Reader {
+    pub fn reader(&self) -> PageReader {
         let nand = self.layer.core().flash();
-        Reader::new(nand.medium.clone(), nand.areas.clone(), nand.id.clone())
+        PageReader::new(nand.medium.clone(), nand.areas.clone(), nand.id.clone())
     }
 
     /// The medium beneath.
@@ -218,8 +218,8 @@ impl Volume {
         }
     }
 
-    /// How a page would be encoded if it were written now. A [`Reader`] of this volume can do it while the volume
-    /// goes on ([`Reader::encode`]); without that it is done by the write.
+    /// How a page would be encoded if it were written now. A [`PageReader`] of this volume can do it while the volume
+    /// goes on ([`PageReader::encode`]); without that it is done by the write.
     ///
     /// # Errors
     /// Out of range, or what waits to be programmed cannot be read any more.
@@ -290,7 +290,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Where a page is to be read by a [`Reader`] of this volume. If that finds that it is not there any more,
+    /// Where a page is to be read by a [`PageReader`] of this volume. If that finds that it is not there any more,
     /// [`Volume::read`] tells what is the case.
     ///
     /// # Errors

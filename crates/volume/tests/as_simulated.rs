@@ -138,7 +138,7 @@ enum Op {
     Collect,
     Snapshot,
     DeleteSnapshot { pick: u32 },
-    Return { pick: u32 },
+    Rewind { pick: u32 },
 }
 
 fn draw_op(draw: &mut Draw, exported: u32, values: u32) -> Op {
@@ -152,7 +152,7 @@ fn draw_op(draw: &mut Draw, exported: u32, values: u32) -> Op {
         27 => Op::DeleteSnapshot {
             pick: draw.below(10),
         },
-        28 => Op::Return {
+        28 => Op::Rewind {
             pick: draw.below(1000),
         },
         _ => Op::Write {
@@ -292,7 +292,7 @@ impl Pair {
                 false => return,
             },
             Op::DeleteSnapshot { pick } => return self.delete_snapshot(pick),
-            Op::Return { pick } => return self.rewind_to(pick),
+            Op::Rewind { pick } => return self.rewind_to(pick),
         };
         assert_eq!(here, there, "{}, {op:?}", self.name);
         self.tally.refused += u64::from(here.is_err());

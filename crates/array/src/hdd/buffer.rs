@@ -13,20 +13,20 @@ struct Segment {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Buffer {
+pub(super) struct SegmentBuffer {
     segments: Vec<Segment>,
     segment_sectors: u64,
     uses: u64,
 }
 
-impl Buffer {
+impl SegmentBuffer {
     pub fn new(segments: u32, segment_sectors: u32) -> Self {
         let empty = Segment {
             start: 0,
             end: 0,
             used: 0,
         };
-        Buffer {
+        SegmentBuffer {
             segments: vec![empty; segments as usize],
             segment_sectors: u64::from(segment_sectors),
             uses: 0,

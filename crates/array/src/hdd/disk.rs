@@ -18,18 +18,18 @@ mod requests;
 use std::collections::VecDeque;
 
 use self::background::ReadAhead;
-use super::buffer::Buffer;
+use super::buffer::SegmentBuffer;
 use super::cache::Dirty;
 use super::geometry::{SECTOR_BYTES, Track};
 use super::mechanism::Mechanism;
-use super::parameters::{Options, Overhead, ParameterError, Parameters, Power};
+use super::parameters::{DiskOptions, Overhead, ParameterError, Parameters, Power};
 use super::queue::{Queue, Waiting};
-use super::statistics::Statistics;
+use super::statistics::DiskStatistics;
 use super::{Completion, Op, Request, RequestError, Time};
 
 /// What the request that is served waits for.
 #[derive(Debug, Clone, Copy)]
-enum Stage {
+enum ServingStage {
     /// Its end, which is known.
     Ending,
     /// The controller or room in the write cache, for these sectors.
@@ -43,7 +43,7 @@ struct Serving {
     id: u64,
     /// Its next step.
     at: Time,
-    stage: Stage,
+    stage: ServingStage,
 }
 
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ pub struct Hdd {
     idle_since: Time,
 
     at: Track,
-    buffer: Buffer,
+    buffer: SegmentBuffer,
     read_ahead: Option<ReadAhead>,
     dirty: Dirty,
     /// Since when something is dirty, if anything is.
@@ -75,7 +75,7 @@ pub struct Hdd {
     /// From when on no request has needed the mechanism.
     quiet_since: Time,
 
-    statistics: Statistics,
+    statistics: DiskStatistics,
     busy_until: Time,
     /// Behind the last request that was served.
     last_end: u64,
@@ -83,7 +83,7 @@ pub struct Hdd {
 
 impl Hdd {
     /// An idle disk at time 0, its heads over the outermost cylinder.
-    pub fn new(parameters: &Parameters, options: Options) -> Result<Self, ParameterError> {
+    pub fn new(parameters: &Parameters, options: DiskOptions) -> Result<Self, ParameterError> {
         let buffer = parameters.buffer;
         Ok(Hdd {
             mechanism: parameters.mechanism()?,
@@ -102,13 +102,13 @@ impl Hdd {
                 cylinder: 0,
                 head: 0,
             },
-            buffer: Buffer::new(buffer.segments, buffer.segment_sectors),
+            buffer: SegmentBuffer::new(buffer.segments, buffer.segment_sectors),
             read_ahead: None,
             dirty: Dirty::new(parameters.write_cache),
             dirty_since: 0,
             destaged_at: 0,
             quiet_since: 0,
-            statistics: Statistics::default(),
+            statistics: DiskStatistics::default(),
             busy_until: 0,
             last_end: u64::MAX,
         })
@@ -120,9 +120,9 @@ impl Hdd {
     }
 
     /// What the disk has done up to the present: the latest instant given to any method.
-    pub fn statistics(&self) -> Statistics {
+    pub fn statistics(&self) -> DiskStatistics {
         let ahead = self.busy_until.saturating_sub(self.now);
-        Statistics {
+        DiskStatistics {
             busy: self.statistics.busy - ahead,
             ..self.statistics
         }
@@ -204,20 +204,20 @@ impl Hdd {
 
     fn step(&mut self, serving: Serving) {
         match serving.stage {
-            Stage::Ending => {
+            ServingStage::Ending => {
                 let Serving { id, at, .. } = serving;
                 self.serving = None;
                 self.idle_since = at;
                 self.ended.push_back(Completion { id, at });
                 self.begin_next(at);
             }
-            Stage::Entering { lba, end } => self.enter(serving, lba, end),
-            Stage::Draining => self.drain(serving),
+            ServingStage::Entering { lba, end } => self.enter(serving, lba, end),
+            ServingStage::Draining => self.drain(serving),
         }
     }
 
     /// The request that is served goes on at an instant.
-    fn go_on(&mut self, serving: Serving, at: Time, stage: Stage) {
+    fn go_on(&mut self, serving: Serving, at: Time, stage: ServingStage) {
         self.occupy(serving.at, at);
         self.statistics.service += at - serving.at;
         self.serving = Some(Serving {
@@ -243,13 +243,13 @@ impl Hdd {
         let sectors = u64::from(request.sectors);
         let end = request.lba + sectors;
         let (until, stage) = match request.op {
-            Op::Read => (self.read(at, request.lba, sectors), Stage::Ending),
+            Op::Read => (self.read(at, request.lba, sectors), ServingStage::Ending),
             Op::Write if self.write_back && self.dirty.can_hold(sectors) => {
                 let lba = request.lba;
-                (self.prepare(at), Stage::Entering { lba, end })
+                (self.prepare(at), ServingStage::Entering { lba, end })
             }
-            Op::Write => (self.write(at, request.lba, sectors), Stage::Ending),
-            Op::Flush => (self.prepare(at), Stage::Draining),
+            Op::Write => (self.write(at, request.lba, sectors), ServingStage::Ending),
+            Op::Flush => (self.prepare(at), ServingStage::Draining),
         };
         let serving = Serving { id, at, stage };
         self.go_on(serving, until, stage);

@@ -38,12 +38,12 @@ pub use cache::WriteCache;
 pub use disk::Hdd;
 pub use geometry::{SECTOR_BYTES, Zone};
 pub use parameters::{
-    Buffer, Options, Overhead, ParameterError, Parameters, Positioning, Power, Seek,
+    Buffer, DiskOptions, Overhead, ParameterError, Parameters, Positioning, Power, Seek,
 };
 pub use queue::Scheduler;
 pub use raid::{Raid0, RaidError};
 pub use seek::{SeekCurve, SeekError, SeekTimes};
-pub use statistics::Statistics;
+pub use statistics::DiskStatistics;
 
 /// Simulated time in nanoseconds since the start of a run, or a duration.
 pub type Time = u64;

@@ -79,7 +79,7 @@ pub struct Parameters {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Options {
+pub struct DiskOptions {
     pub scheduler: Scheduler,
     /// Whether a write ends when it is in the write cache.
     pub write_back: bool,

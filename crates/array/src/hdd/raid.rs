@@ -7,7 +7,7 @@
 use crate::index::index;
 use crate::put;
 
-use super::{Completion, Hdd, Request, RequestError, Statistics, Time};
+use super::{Completion, DiskStatistics, Hdd, Request, RequestError, Time};
 
 index!(
     /// A disk, by its place in the array.
@@ -141,8 +141,8 @@ impl Raid0 {
         self.capacity
     }
 
-    pub fn statistics(&self) -> Statistics {
-        let mut sum = Statistics::default();
+    pub fn statistics(&self) -> DiskStatistics {
+        let mut sum = DiskStatistics::default();
         for disk in &self.disks {
             sum += disk.statistics();
         }

@@ -7,7 +7,7 @@ use crate::counts::counts;
 
 counts! {
     /// Counts and durations since the disk was made, or their sums over disks.
-    pub struct Statistics {
+    pub struct DiskStatistics {
         pub reads: u64,
         pub writes: u64,
         pub flushes: u64,
@@ -54,7 +54,7 @@ counts! {
     }
 }
 
-impl Statistics {
+impl DiskStatistics {
     /// The sum of the parts of service.
     pub fn parts(&self) -> Time {
         self.overhead

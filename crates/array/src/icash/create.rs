@@ -44,7 +44,7 @@ pub fn create(
     id: [u8; 16],
     shape: &Shape,
 ) -> Result<(), ArrayError> {
-    let new = New::begin(fast, slow, id, shape)?;
+    let new = NewArray::begin(fast, slow, id, shape)?;
     let copies = vec![0; new.areas.table_pages as usize];
     new.end(copies)
 }
@@ -79,7 +79,7 @@ pub fn adopt(
     shape: &Shape,
     seen: &mut dyn FnMut(u64, u64),
 ) -> Result<(), ArrayError> {
-    let mut new = New::begin(fast, slow, id, shape)?;
+    let mut new = NewArray::begin(fast, slow, id, shape)?;
     let copies = new.adopt_homes(seen)?;
     new.end(copies)
 }
@@ -94,7 +94,7 @@ pub fn find(medium: &dyn Medium) -> Option<Superblock> {
 }
 
 /// An array on its way.
-struct New<'a> {
+struct NewArray<'a> {
     media: Media,
     areas: Areas,
     id: [u8; 16],
@@ -102,7 +102,7 @@ struct New<'a> {
     shape: &'a Shape,
 }
 
-impl<'a> New<'a> {
+impl<'a> NewArray<'a> {
     /// Lets no old array be found on one of the media, and no old root or journal in the new one.
     fn begin(
         fast: Arc<dyn Medium>,
@@ -130,7 +130,7 @@ impl<'a> New<'a> {
         for copy in 0..2 {
             media.write(Device::Slow, areas.root(FIRST - 1, copy), &ZEROS)?;
         }
-        Ok(New {
+        Ok(NewArray {
             media,
             areas,
             tag: bytes::get_u64(&id, 0),

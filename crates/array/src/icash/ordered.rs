@@ -15,7 +15,7 @@ use crate::error::ArrayError;
 use crate::icash::commit::Extra;
 use crate::icash::content::{ZEROS, crc_of};
 use crate::icash::format::Areas;
-use crate::icash::format::journal::{self, Image};
+use crate::icash::format::journal::{self, HomeImage};
 use crate::icash::parameters::{BLOCK_BYTES, LONGEST_RUN, Mode};
 use crate::icash::place::BlockEntry;
 use crate::icash::state::ICash;
@@ -25,7 +25,7 @@ use crate::media::Media;
 /// The batch in the journal.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    pub images: Vec<Image>,
+    pub images: Vec<HomeImage>,
     /// When it was taken, in seconds since 1970.
     pub taken: Option<u32>,
 }
@@ -110,7 +110,7 @@ impl ICash {
     }
 
     /// Writes what is not at home to the journal, in the order of addresses.
-    fn write_images(&mut self) -> Result<Vec<Image>, ArrayError> {
+    fn write_images(&mut self) -> Result<Vec<HomeImage>, ArrayError> {
         let mut images = Vec::new();
         let mut run = Vec::new();
         for block in self.away.clone() {
@@ -118,7 +118,7 @@ impl ICash {
                 self.stick(block);
                 continue;
             };
-            images.push(Image {
+            images.push(HomeImage {
                 block,
                 crc: crc_of(&page),
             });
@@ -131,7 +131,11 @@ impl ICash {
         Ok(images)
     }
 
-    fn write_image_run(&mut self, images: &[Image], run: &mut Vec<u8>) -> Result<(), ArrayError> {
+    fn write_image_run(
+        &mut self,
+        images: &[HomeImage],
+        run: &mut Vec<u8>,
+    ) -> Result<(), ArrayError> {
         let first = images.len() - run.len() / BLOCK_BYTES;
         self.write_run_at(self.areas.image(JournalPlace(first as u32)), run)
     }
@@ -154,8 +158,8 @@ impl ICash {
         // Heads that could not be written, or not synced, are perhaps not durable yet.
         self.sync(Device::Slow)?;
         let images = committed(&mut self.media, &self.areas, self.tag).images;
-        let exists = |image: &&Image| self.table.has(image.block);
-        let images: Vec<Image> = images.iter().filter(exists).copied().collect();
+        let exists = |image: &&HomeImage| self.table.has(image.block);
+        let images: Vec<HomeImage> = images.iter().filter(exists).copied().collect();
         let copied = self.copy_home(&images)?;
         let unknown = copied
             .iter()
@@ -181,7 +185,7 @@ impl ICash {
 
     /// Copies images from the journal to the native places and makes them durable. Answers those that could be
     /// read: of the others the native place keeps what it has, and the block is still where it was.
-    fn copy_home(&mut self, images: &[Image]) -> Result<Vec<Image>, ArrayError> {
+    fn copy_home(&mut self, images: &[HomeImage]) -> Result<Vec<HomeImage>, ArrayError> {
         let mut copied = Vec::new();
         let mut run: Vec<u8> = Vec::new();
         let mut next = ArrayBlock(0);

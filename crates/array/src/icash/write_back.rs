@@ -21,7 +21,7 @@ use crate::index::ArrayBlock;
 
 /// Contents of consecutive blocks.
 #[derive(Default)]
-struct Run {
+struct BlockRun {
     first: ArrayBlock,
     bytes: Vec<u8>,
     crcs: Vec<u32>,
@@ -46,7 +46,7 @@ impl ICash {
             self.commit()?;
         }
         let mut homes = BTreeMap::new();
-        let mut run = Run::default();
+        let mut run = BlockRun::default();
         for &block in blocks {
             // What was given up is among these blocks as long as a delta of it is durable, which the group above
             // may have ended: `trimmed` alone does not tell.
@@ -81,7 +81,7 @@ impl ICash {
                 .all(|&block| self.table.get(block).place == BlockPlace::Zero)
         );
         let mut homes = BTreeMap::new();
-        let mut run = Run::default();
+        let mut run = BlockRun::default();
         for (&block, page) in pages {
             self.add_to_run(&mut run, block, page, &mut homes);
         }
@@ -99,7 +99,7 @@ impl ICash {
     /// Adds a block's content to a run, which is written before if it cannot be appended.
     fn add_to_run(
         &mut self,
-        run: &mut Run,
+        run: &mut BlockRun,
         block: ArrayBlock,
         page: &Page,
         homes: &mut BTreeMap<ArrayBlock, u32>,
@@ -114,7 +114,7 @@ impl ICash {
     }
 
     /// Writes a run; if that fails, block by block.
-    fn write_run(&mut self, run: Run, homes: &mut BTreeMap<ArrayBlock, u32>) {
+    fn write_run(&mut self, run: BlockRun, homes: &mut BTreeMap<ArrayBlock, u32>) {
         let as_one = run.crcs.len() < 2 || self.write_home(run.first, &run.bytes);
         let pages = run.bytes.chunks(BLOCK_BYTES).zip(&run.crcs);
         for (position, (page, &crc)) in (0..).zip(pages) {

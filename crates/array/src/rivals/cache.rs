@@ -12,7 +12,7 @@ use crate::icash::parameters::BLOCK_BYTES;
 use crate::index::{ArrayBlock, Slot};
 use crate::media::Media;
 use crate::rivals::contents::{Contents, digest_of};
-use crate::rivals::counters::Counters;
+use crate::rivals::counters::RivalCounters;
 use crate::rivals::options::CacheOptions;
 use crate::rivals::slots::{SlotState, Slots};
 
@@ -34,7 +34,7 @@ pub(super) fn bytes_of(blocks: u32) -> u64 {
 #[derive(Debug)]
 pub(super) struct Cache {
     pub slots: Slots,
-    pub counters: Counters,
+    pub counters: RivalCounters,
     pub options: CacheOptions,
     contents: Option<Contents>,
 }
@@ -43,7 +43,7 @@ impl Cache {
     pub fn new(options: CacheOptions, shares_contents: bool) -> Self {
         Cache {
             slots: Slots::new(options.slots),
-            counters: Counters::default(),
+            counters: RivalCounters::default(),
             contents: shares_contents.then(|| Contents::new(options.slots)),
             options,
         }

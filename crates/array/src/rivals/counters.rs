@@ -2,7 +2,7 @@
 
 /// Counts since a cache was made. Reads of blocks that hold nothing ask no medium and are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counters {
+pub struct RivalCounters {
     pub read_hits: u64,
     /// Reads of blocks from the slow medium.
     pub read_misses: u64,

@@ -11,13 +11,13 @@ use crate::media::Media;
 use crate::rivals::cache::{Cache, begin_of, home_of};
 
 /// Dirty blocks, in the order of addresses, and what they hold.
-struct Batch {
+struct HomeBatch {
     contents: Vec<Page>,
     /// Each block with the position of its content.
     blocks: Vec<(ArrayBlock, usize)>,
 }
 
-impl Batch {
+impl HomeBatch {
     /// Parts of blocks next to each other.
     fn runs(&self) -> impl Iterator<Item = &[(ArrayBlock, usize)]> {
         let neighbours = |a: &(ArrayBlock, usize), b: &(ArrayBlock, usize)| a.0 + 1 == b.0;
@@ -47,8 +47,8 @@ impl Cache {
     }
 
     /// Reads the contents of a batch, each once.
-    fn oldest_dirty(&self, media: &mut Media) -> Result<Batch, MediumError> {
-        let mut batch = Batch {
+    fn oldest_dirty(&self, media: &mut Media) -> Result<HomeBatch, MediumError> {
+        let mut batch = HomeBatch {
             contents: Vec::new(),
             blocks: Vec::new(),
         };

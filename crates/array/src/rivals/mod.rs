@@ -25,6 +25,6 @@ mod options;
 mod rival;
 mod slots;
 
-pub use counters::Counters;
+pub use counters::RivalCounters;
 pub use options::CacheOptions;
 pub use rival::Rival;

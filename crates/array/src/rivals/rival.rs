@@ -14,7 +14,7 @@ use crate::icash::parameters::BLOCK_BYTES;
 use crate::index::ArrayBlock;
 use crate::media::Media;
 use crate::rivals::cache::{Cache, bytes_of, home_of};
-use crate::rivals::counters::Counters;
+use crate::rivals::counters::RivalCounters;
 use crate::rivals::options::CacheOptions;
 
 enum Way {
@@ -125,9 +125,9 @@ impl Rival {
     }
 
     /// What its cache did; nothing if it has none.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> RivalCounters {
         match &self.way {
-            Way::Alone(_) => Counters::default(),
+            Way::Alone(_) => RivalCounters::default(),
             Way::Cached(cache) => cache.counters,
         }
     }

@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use super::steps::{Costs, TimedStep};
-use super::{Device, TimedError};
+use super::{TimedDevice, TimedError};
 use crate::element::Device as Medium;
 use crate::hdd::{Completion, Time};
 use crate::index::index;
@@ -48,7 +48,7 @@ pub struct Ended {
 }
 
 #[derive(Debug, Default)]
-struct Chain {
+struct RequestChain {
     steps: Vec<TimedStep>,
     next: usize,
     /// Its place in the order in which chains began.
@@ -59,7 +59,7 @@ struct Chain {
 
 /// A request that waits for its answer.
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
+struct WaitingRequest {
     tag: u64,
     began: Time,
     /// Chains that have not come to their answers.
@@ -74,9 +74,9 @@ pub struct Engine<F, S> {
     costs: Costs,
     limits: Limits,
     now: Time,
-    chains: Vec<Chain>,
+    chains: Vec<RequestChain>,
     free: Vec<ChainId>,
-    requests: Vec<Waiting>,
+    requests: Vec<WaitingRequest>,
     free_requests: Vec<RequestId>,
     outstanding: usize,
     background: usize,
@@ -94,7 +94,7 @@ pub struct Engine<F, S> {
     barred: BTreeMap<u64, ChainId>,
 }
 
-impl<F: Device, S: Device> Engine<F, S> {
+impl<F: TimedDevice, S: TimedDevice> Engine<F, S> {
     /// Idle devices at time 0.
     pub fn new(fast: F, slow: S, costs: Costs, limits: Limits) -> Self {
         Engine {
@@ -171,7 +171,7 @@ impl<F: Device, S: Device> Engine<F, S> {
         self.run_to(earliest.max(self.now))?;
         self.wait_for_room()?;
         let (now, left) = (self.now, 1);
-        let waiting = Waiting {
+        let waiting = WaitingRequest {
             tag,
             began: now,
             left,
@@ -189,7 +189,7 @@ impl<F: Device, S: Device> Engine<F, S> {
 
     fn begin_chain(&mut self, request: RequestId, steps: &[TimedStep]) -> Result<(), TimedError> {
         let number = self.free.pop().unwrap_or_else(|| {
-            self.chains.push(Chain::default());
+            self.chains.push(RequestChain::default());
             ChainId(self.chains.len() as u32 - 1)
         });
         let chain = &mut self.chains[number.index()];

@@ -16,7 +16,7 @@ use crate::hdd::{Completion, Hdd, Raid0, Request, RequestError, SECTOR_BYTES, Ti
 pub use engine::{Ended, Engine, Limits};
 pub use steps::{Costs, Listener, TimedStep};
 
-pub trait Device {
+pub trait TimedDevice {
     /// Submits an operation under a name of the caller's.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ fn as_request(operation: &DeviceOperation) -> Result<Request, TimedError> {
 
 macro_rules! disks {
     ($($disk:ty),*) => {$(
-        impl Device for $disk {
+        impl TimedDevice for $disk {
             fn submit(
                 &mut self,
                 time: Time,

@@ -2,11 +2,11 @@
 //! in about a microsecond: equal to the nanosecond in the end of every request and in busy time.
 
 use flashlore_array::hdd::{
-    Buffer, Hdd, Op, Options, Overhead, Parameters, Positioning, Request, Scheduler, Seek, Time,
-    WriteCache, Zone,
+    Buffer, DiskOptions, Hdd, Op, Overhead, Parameters, Positioning, Request, Scheduler, Seek,
+    Time, WriteCache, Zone,
 };
 use flashlore_oracle::disk::{
-    Arrival, DiskRules, MoveRules, Order, Outcome, RequestKind, simulate,
+    Arrival, DiskOutcome, DiskRules, MoveRules, Order, RequestKind, simulate,
 };
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ use crate::common::Random;
 #[derive(Debug, Clone)]
 struct Small {
     parameters: Parameters,
-    options: Options,
+    options: DiskOptions,
 }
 
 fn small(random: &mut Random) -> Small {
@@ -61,7 +61,7 @@ fn small(random: &mut Random) -> Small {
         power: None,
     };
     let schedulers = [Scheduler::Fcfs, Scheduler::Look, Scheduler::CLook];
-    let options = Options {
+    let options = DiskOptions {
         scheduler: schedulers[random.below(3) as usize],
         write_back: random.below(2) == 0,
     };
@@ -199,7 +199,12 @@ fn request(arrival: &Arrival) -> Request {
 }
 
 /// Submits all, looks at the disk at odd instants between, and compares at the horizon.
-fn run(small: &Small, arrivals: &[Arrival], horizon: Time, looks: &mut Random) -> (Outcome, Hdd) {
+fn run(
+    small: &Small,
+    arrivals: &[Arrival],
+    horizon: Time,
+    looks: &mut Random,
+) -> (DiskOutcome, Hdd) {
     let mut disk = Hdd::new(&small.parameters, small.options).expect("a disk");
     let mut done = Vec::new();
     let mut now = 0;
@@ -221,7 +226,7 @@ fn run(small: &Small, arrivals: &[Arrival], horizon: Time, looks: &mut Random) -
         *end = Some(completion.at);
     }
     let busy = disk.statistics().busy;
-    (Outcome { ends, busy }, disk)
+    (DiskOutcome { ends, busy }, disk)
 }
 
 /// Compares one seed; returns how many requests ended.

@@ -1,7 +1,7 @@
 //! Seeded random numbers, and a host that keeps a disk busy.
 
 use flashlore_array::hdd::{
-    Completion, Hdd, Options, Parameters, Request, Scheduler, Time, drives,
+    Completion, DiskOptions, Hdd, Parameters, Request, Scheduler, Time, drives,
 };
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -19,15 +19,15 @@ impl Random {
     }
 }
 
-pub fn drive(name: &str, options: Options) -> Hdd {
+pub fn drive(name: &str, options: DiskOptions) -> Hdd {
     let parameters = drives::named(name).expect("a drive of this name");
     Hdd::new(&parameters, options).expect("a drive that can be")
 }
 
-pub fn scheduled(scheduler: Scheduler) -> Options {
-    Options {
+pub fn scheduled(scheduler: Scheduler) -> DiskOptions {
+    DiskOptions {
         scheduler,
-        ..Options::default()
+        ..DiskOptions::default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Published figures of the named drives, found again by using them.
 
 use flashlore_array::hdd::{
-    Options, Parameters, Request, Seek, SeekCurve, SeekTimes, Time, drives,
+    DiskOptions, Parameters, Request, Seek, SeekCurve, SeekTimes, Time, drives,
 };
 
 use crate::common::{Random, drive};
@@ -25,7 +25,7 @@ fn first_sector(parameters: &Parameters, cylinder: u32) -> u64 {
 /// Mean seek in milliseconds over pairs of cylinders, each of which is visited.
 fn mean_seek(name: &str, write: bool, pairs: impl Iterator<Item = (u32, u32)>) -> f64 {
     let parameters = parameters(name);
-    let mut disk = drive(name, Options::default());
+    let mut disk = drive(name, DiskOptions::default());
     let (mut now, mut seeks, mut count) = (0, 0, 0);
     for (from, to) in pairs {
         for (cylinder, counts) in [(from, false), (to, true)] {
@@ -91,11 +91,11 @@ fn sustained_rates_are_those_of_the_data_sheet() {
         ("cheetah-15k.7-300g", 204.0, Some(122.0)),
     ];
     for (name, outer, inner) in published {
-        let capacity = drive(name, Options::default()).capacity();
+        let capacity = drive(name, DiskOptions::default()).capacity();
         let count = 4_000 * 256;
         for (from, expected) in [(0, Some(outer)), (capacity - count, inner)] {
             let Some(expected) = expected else { continue };
-            let mut disk = drive(name, Options::default());
+            let mut disk = drive(name, DiskOptions::default());
             let begin = disk.serve(0, Request::read(from, 1)).expect("a read");
             let mut now = begin;
             for lba in (from + 1..from + count).step_by(256) {

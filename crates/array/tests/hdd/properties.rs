@@ -1,8 +1,8 @@
 //! What must hold of any disk, tried on the named drives.
 
 use flashlore_array::hdd::{
-    Completion, Hdd, Op, Options, ParameterError, Raid0, Request, RequestError, Scheduler, Seek,
-    SeekCurve, SeekError, Time, drives,
+    Completion, DiskOptions, Hdd, Op, ParameterError, Raid0, Request, RequestError, Scheduler,
+    Seek, SeekCurve, SeekError, Time, drives,
 };
 
 use crate::common::{Random, drive, keep_busy, media_rate, scheduled};
@@ -39,7 +39,7 @@ fn milliseconds(done: &[Completion]) -> f64 {
 fn no_request_ends_before_it_could() {
     for name in drives::NAMES {
         let parameters = drives::named(name).expect("a drive");
-        let mut disk = drive(name, Options::default());
+        let mut disk = drive(name, DiskOptions::default());
         let per_track = parameters.zones.iter().map(|zone| zone.sectors_per_track);
         let per_track = u64::from(per_track.max().expect("a zone"));
         let mut request = mixed(1, disk.capacity());
@@ -64,7 +64,7 @@ fn no_request_ends_before_it_could() {
 #[test]
 fn first_come_is_first_served() {
     for name in drives::NAMES {
-        let mut disk = drive(name, Options::default());
+        let mut disk = drive(name, DiskOptions::default());
         let capacity = disk.capacity();
         let done = keep_busy(&mut disk, 16, 1_000, mixed(2, capacity));
         assert!(done.iter().map(|completion| completion.id).eq(0..1_000));
@@ -100,7 +100,7 @@ fn sequential_reads_reach_the_rate_of_their_zone() {
     for name in drives::NAMES {
         let parameters = drives::named(name).expect("a drive");
         for (zone, at_end) in [(0, false), (parameters.zones.len() - 1, true)] {
-            let mut disk = drive(name, Options::default());
+            let mut disk = drive(name, DiskOptions::default());
             let sectors = 128;
             let count = 6_000 * sectors;
             let from = if at_end { disk.capacity() - count } else { 0 };
@@ -127,11 +127,11 @@ fn sequential_reads_reach_the_rate_of_their_zone() {
 fn sequential_writes_reach_the_rate_of_their_zone_only_through_the_write_cache() {
     for name in drives::NAMES {
         let parameters = drives::named(name).expect("a drive");
-        let options = Options {
+        let options = DiskOptions {
             write_back: true,
-            ..Options::default()
+            ..DiskOptions::default()
         };
-        let (mut cached, mut through) = (drive(name, options), drive(name, Options::default()));
+        let (mut cached, mut through) = (drive(name, options), drive(name, DiskOptions::default()));
         let (sectors, count) = (128, 2_000);
         let (mut now, mut slow) = (0, 0);
         for number in 0..count {
@@ -163,7 +163,7 @@ fn sequential_writes_reach_the_rate_of_their_zone_only_through_the_write_cache()
 fn random_reads_take_seek_half_a_turn_and_transfer() {
     for name in drives::NAMES {
         let parameters = drives::named(name).expect("a drive");
-        let mut disk = drive(name, Options::default());
+        let mut disk = drive(name, DiskOptions::default());
         let (count, capacity) = (20_000, disk.capacity());
         let done = keep_busy(&mut disk, 1, count, random_reads(4, capacity));
         let seek = match &parameters.reads.seek {
@@ -212,7 +212,7 @@ fn a_deep_queue_is_served_faster_by_an_elevator() {
 #[test]
 fn a_shift_by_whole_turns_shifts_every_end() {
     for (name, write_back) in drives::NAMES.iter().zip([false, true].iter().cycle()) {
-        let options = Options {
+        let options = DiskOptions {
             scheduler: Scheduler::CLook,
             write_back: *write_back,
         };
@@ -251,9 +251,9 @@ fn a_shift_by_whole_turns_shifts_every_end() {
 
 #[test]
 fn a_write_ends_in_the_cache_and_a_flush_when_the_media_have_it() {
-    let options = Options {
+    let options = DiskOptions {
         write_back: true,
-        ..Options::default()
+        ..DiskOptions::default()
     };
     let mut disk = drive("barracuda-7200.7-160g", options);
     let overhead = 200_000;
@@ -284,9 +284,9 @@ fn a_write_ends_in_the_cache_and_a_flush_when_the_media_have_it() {
 /// room, was not counted.
 #[test]
 fn a_disk_that_never_rests_is_busy_all_the_time() {
-    let options = Options {
+    let options = DiskOptions {
         write_back: true,
-        ..Options::default()
+        ..DiskOptions::default()
     };
     let mut disk = drive("barracuda-7200.7-160g", options);
     let end = disk.serve(0, Request::read(1_000_000, 8)).expect("a read");
@@ -311,9 +311,9 @@ fn a_disk_that_never_rests_is_busy_all_the_time() {
 
 #[test]
 fn an_idle_disk_destages_by_itself() {
-    let options = Options {
+    let options = DiskOptions {
         write_back: true,
-        ..Options::default()
+        ..DiskOptions::default()
     };
     let mut disk = drive("constellation.2-1t", options);
     let end = disk
@@ -326,7 +326,7 @@ fn an_idle_disk_destages_by_itself() {
 
 #[test]
 fn what_was_read_ahead_costs_the_controller_and_the_bus() {
-    let mut disk = drive("barracuda-7200.7-160g", Options::default());
+    let mut disk = drive("barracuda-7200.7-160g", DiskOptions::default());
     let end = disk.serve(0, Request::read(5_000_000, 8)).expect("a read");
     let later = end + 50_000_000;
     let hit = disk
@@ -339,8 +339,8 @@ fn what_was_read_ahead_costs_the_controller_and_the_bus() {
 #[test]
 fn an_array_of_one_is_its_disk_and_of_four_reads_four_times_as_fast() {
     let name = "cheetah-15k.7-300g";
-    let mut single = drive(name, Options::default());
-    let disks = vec![drive(name, Options::default())];
+    let mut single = drive(name, DiskOptions::default());
+    let disks = vec![drive(name, DiskOptions::default())];
     let mut array = Raid0::new(disks, 128).expect("an array");
     let (mut one, mut other) = (Vec::new(), Vec::new());
     let mut request = mixed(8, array.capacity());
@@ -359,7 +359,7 @@ fn an_array_of_one_is_its_disk_and_of_four_reads_four_times_as_fast() {
 
     let seconds = |disks: usize| {
         let disks = (0..disks)
-            .map(|_| drive(name, Options::default()))
+            .map(|_| drive(name, DiskOptions::default()))
             .collect();
         let mut array = Raid0::new(disks, 128).expect("an array");
         let mut now = 0;
@@ -377,7 +377,9 @@ fn an_array_of_one_is_its_disk_and_of_four_reads_four_times_as_fast() {
 #[test]
 fn an_array_waits_for_the_last_part_and_keeps_all_disks_busy() {
     let name = "barracuda-7200.7-160g";
-    let disks: Vec<Hdd> = (0..4).map(|_| drive(name, Options::default())).collect();
+    let disks: Vec<Hdd> = (0..4)
+        .map(|_| drive(name, DiskOptions::default()))
+        .collect();
     let mut array = Raid0::new(disks, 128).expect("an array");
     assert_eq!(array.capacity() % (4 * 128), 0);
     let (mut random, mut done) = (Random::new(9), Vec::new());
@@ -409,7 +411,7 @@ fn an_array_waits_for_the_last_part_and_keeps_all_disks_busy() {
 
 #[test]
 fn energy_is_power_by_time() {
-    let mut disk = drive("barracuda-7200.7-160g", Options::default());
+    let mut disk = drive("barracuda-7200.7-160g", DiskOptions::default());
     let mut done = Vec::new();
     disk.advance(10_000_000_000, &mut done);
     assert_eq!(disk.energy(), Some(75.0));
@@ -420,12 +422,15 @@ fn energy_is_power_by_time() {
     let busy = (end - 10_000_000_000) as f64 * 1e-9;
     let energy = disk.energy().expect("a known power");
     assert!((energy - (150.0 + 4.5 * busy)).abs() < 1e-9);
-    assert_eq!(drive("cheetah-9lp-9g", Options::default()).energy(), None);
+    assert_eq!(
+        drive("cheetah-9lp-9g", DiskOptions::default()).energy(),
+        None
+    );
 }
 
 #[test]
 fn what_cannot_be_served_is_refused_with_what_was_expected() {
-    let mut disk = drive("cheetah-9lp-9g", Options::default());
+    let mut disk = drive("cheetah-9lp-9g", DiskOptions::default());
     let capacity = disk.capacity();
     for request in [
         Request::read(capacity, 1),
@@ -454,7 +459,7 @@ fn a_drive_that_cannot_be_is_refused_with_the_field_at_fault() {
     let refused = |change: fn(&mut flashlore_array::hdd::Parameters)| {
         let mut bad = good.clone();
         change(&mut bad);
-        Hdd::new(&bad, Options::default()).expect_err("a bad drive")
+        Hdd::new(&bad, DiskOptions::default()).expect_err("a bad drive")
     };
     let field = |error: ParameterError| match error {
         ParameterError::Field { field, .. } => field,

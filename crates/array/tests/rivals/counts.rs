@@ -1,7 +1,7 @@
 //! Every operation on a medium against a slow oracle, on random histories.
 
 use flashlore_array::element::{OperationKind, Traffic};
-use flashlore_array::rivals::Counters;
+use flashlore_array::rivals::RivalCounters;
 use flashlore_array::{Element, Rival};
 use proptest::prelude::*;
 
@@ -62,7 +62,7 @@ fn add(fast: &mut Traffic, slow: &mut Traffic, phase: &Phase) {
     }
 }
 
-fn run(sort: Sort, seed: u64, count: usize) -> Counters {
+fn run(sort: Sort, seed: u64, count: usize) -> RivalCounters {
     let mut draw = Draw::new(seed);
     let options = draw_options(&mut draw);
     let blocks = draw.between(1, 60) as usize;
@@ -114,8 +114,8 @@ proptest! {
     }
 }
 
-fn total(sort: Sort) -> Counters {
-    let mut all = Counters::default();
+fn total(sort: Sort) -> RivalCounters {
+    let mut all = RivalCounters::default();
     for seed in 0..60 {
         let one = run(sort, seed, 600);
         all.read_hits += one.read_hits;

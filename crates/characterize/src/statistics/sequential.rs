@@ -31,7 +31,7 @@ pub struct Sequential {
 }
 
 #[derive(Debug, Default)]
-struct Class {
+struct RequestClass {
     requests: u64,
     sequential: u64,
 }
@@ -40,8 +40,8 @@ struct Class {
 #[derive(Debug, Default)]
 pub(crate) struct SequentialCounter {
     ends: FxHashMap<u32, u64>,
-    reads: Class,
-    writes: Class,
+    reads: RequestClass,
+    writes: RequestClass,
     bytes: u64,
 }
 

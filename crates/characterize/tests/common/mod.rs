@@ -47,10 +47,10 @@ fn to_oracle(access: &Access<'_>) -> oracle::Access {
     oracle::Access {
         time_ns: access.time_ns,
         op: match access.op {
-            Op::Read => oracle::Op::Read,
-            Op::Write => oracle::Op::Write,
-            Op::Trim => oracle::Op::Trim,
-            Op::Flush => oracle::Op::Flush,
+            Op::Read => oracle::AccessOp::Read,
+            Op::Write => oracle::AccessOp::Write,
+            Op::Trim => oracle::AccessOp::Trim,
+            Op::Flush => oracle::AccessOp::Flush,
         },
         device: access.device,
         offset: access.offset,
@@ -66,10 +66,10 @@ pub fn from_oracle(access: &oracle::Access) -> Access<'_> {
     Access {
         time_ns: access.time_ns,
         op: match access.op {
-            oracle::Op::Read => Op::Read,
-            oracle::Op::Write => Op::Write,
-            oracle::Op::Trim => Op::Trim,
-            oracle::Op::Flush => Op::Flush,
+            oracle::AccessOp::Read => Op::Read,
+            oracle::AccessOp::Write => Op::Write,
+            oracle::AccessOp::Trim => Op::Trim,
+            oracle::AccessOp::Flush => Op::Flush,
         },
         device: access.device,
         offset: access.offset,

@@ -20,7 +20,7 @@ pub use trace::{
 pub use volume::{
     ArrayArgs, ArrayBudgets, ArrayCommand, ArrayMode, BenchArgs, BenchPattern, CheckArgs,
     CloneArgs, CreateArgs, DiffArgs, DumpArgs, DumpPart, ExportArgs, FilterArgs, ImportArgs,
-    InfoVolumeArgs, LeaveArgs, LogArgs, MarkArgs, MountArgs, OnPressure, PurgeArgs, ReadArgs,
+    InfoVolumeArgs, LeaveArgs, LogArgs, MarkArgs, MountArgs, OnPressure, PurgeArgs, ReadVolumeArgs,
     RebuildArgs, RecordArgs, RecoverArgs, ReplaceFastArgs, ResizeArgs, ScrubArgs, ServeArgs,
     ServingArgs, SnapshotCommand, SnapshotListArgs, TuneArgs, VolumeArgs, VolumeSystem,
 };
@@ -112,7 +112,7 @@ pub enum Command {
     /// Bring a volume back to an instant
     Recover(RecoverArgs),
     /// Write bytes of a volume, as they are or were, to standard output
-    Read(ReadArgs),
+    Read(ReadVolumeArgs),
     /// List what differs between two instants of a volume
     Diff(DiffArgs),
     /// Forget old versions

@@ -23,17 +23,17 @@ const TLS_CHUNK: usize = 32 << 10;
 #[derive(Debug)]
 pub(super) struct Transport {
     socket: Socket,
-    tls: Option<Tls>,
+    tls: Option<TlsSession>,
 }
 
 #[derive(Debug)]
-struct Tls {
+struct TlsSession {
     session: Mutex<ServerConnection>,
     /// What the socket gave and the session has not taken: it takes no more while it holds plain text.
     raw: Mutex<Vec<u8>>,
 }
 
-impl Tls {
+impl TlsSession {
     fn lock(&self) -> MutexGuard<'_, ServerConnection> {
         self.session.lock()
     }
@@ -95,7 +95,7 @@ impl Transport {
         }
         Ok(Self {
             socket: self.socket,
-            tls: Some(Tls {
+            tls: Some(TlsSession {
                 session: Mutex::new(session),
                 raw: Mutex::new(raw),
             }),
@@ -117,7 +117,7 @@ impl Transport {
         })
     }
 
-    fn read_tls(&self, tls: &Tls, buffer: &mut [u8]) -> io::Result<usize> {
+    fn read_tls(&self, tls: &TlsSession, buffer: &mut [u8]) -> io::Result<usize> {
         let mut raw = tls.raw.lock();
         loop {
             let mut session = tls.lock();

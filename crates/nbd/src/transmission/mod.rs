@@ -15,7 +15,7 @@ mod reply;
 mod request;
 mod status;
 
-pub use reader::{Received, RequestEvent, RequestReader};
+pub use reader::{ReceivedRequest, RequestEvent, RequestReader};
 pub use reply::{Piece, ReadHeader, Replies};
 pub use request::{Command, Refused, Request, Rules};
 pub use status::Extents;

@@ -23,7 +23,7 @@ pub enum RequestEvent<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received<'a> {
+pub struct ReceivedRequest<'a> {
     /// Bytes taken from the front of the input. If it is 0 and there is no event, more is needed.
     pub consumed: usize,
     pub event: Option<RequestEvent<'a>>,
@@ -61,7 +61,7 @@ impl RequestReader {
 
     /// Takes bytes from the front of `input`, at most to the next event.
     #[inline]
-    pub fn receive<'a>(&mut self, input: &'a [u8]) -> Result<Received<'a>, ProtocolError> {
+    pub fn receive<'a>(&mut self, input: &'a [u8]) -> Result<ReceivedRequest<'a>, ProtocolError> {
         match self.state {
             ReaderState::Header => self.receive_header(input),
             ReaderState::Payload { left } => Ok(self.receive_payload(input, left)),
@@ -100,7 +100,10 @@ impl RequestReader {
         };
     }
 
-    fn receive_header<'a>(&mut self, input: &'a [u8]) -> Result<Received<'a>, ProtocolError> {
+    fn receive_header<'a>(
+        &mut self,
+        input: &'a [u8],
+    ) -> Result<ReceivedRequest<'a>, ProtocolError> {
         let (consumed, event) = match input.split_first_chunk::<REQUEST_BYTES>() {
             Some((header, _)) if self.have == 0 => (REQUEST_BYTES, self.request(header)?),
             _ => {
@@ -116,20 +119,20 @@ impl RequestReader {
                 }
             }
         };
-        Ok(Received { consumed, event })
+        Ok(ReceivedRequest { consumed, event })
     }
 
-    fn receive_payload<'a>(&mut self, input: &'a [u8], left: u32) -> Received<'a> {
+    fn receive_payload<'a>(&mut self, input: &'a [u8], left: u32) -> ReceivedRequest<'a> {
         let taken = left.min(u32::try_from(input.len()).unwrap_or(u32::MAX));
         let payload = &input[..taken as usize];
         self.payload_goes_on(left - taken);
-        Received {
+        ReceivedRequest {
             consumed: payload.len(),
             event: (taken > 0).then_some(RequestEvent::Payload(payload)),
         }
     }
 
-    fn skip<'a>(&mut self, input: &[u8], left: u32, refused: Refused) -> Received<'a> {
+    fn skip<'a>(&mut self, input: &[u8], left: u32, refused: Refused) -> ReceivedRequest<'a> {
         let taken = left.min(u32::try_from(input.len()).unwrap_or(u32::MAX));
         let left = left - taken;
         let done = left == 0;
@@ -138,7 +141,7 @@ impl RequestReader {
         } else {
             ReaderState::Skip { left, refused }
         };
-        Received {
+        ReceivedRequest {
             consumed: taken as usize,
             event: done.then_some(RequestEvent::Refused(refused)),
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Op {
+pub enum AccessOp {
     Read,
     Write,
     Trim,
@@ -15,7 +15,7 @@ pub enum Op {
 pub struct Access {
     /// Nanoseconds since the trace began; must not decrease from one access to the next.
     pub time_ns: u64,
-    pub op: Op,
+    pub op: AccessOp,
     pub device: u32,
     /// First byte within the device.
     pub offset: u64,
@@ -38,7 +38,7 @@ pub struct Page {
 pub struct PageAccess {
     /// Time of the request, in nanoseconds.
     pub time_ns: u64,
-    pub op: Op,
+    pub op: AccessOp,
     pub page: Page,
     /// Its value id, where known.
     pub value: Option<u32>,
@@ -57,7 +57,7 @@ impl Access {
     /// # Panics
     /// When there are value ids, but not one a unit.
     pub(super) fn pages(&self) -> Vec<PageAccess> {
-        if self.op == Op::Trim || self.op == Op::Flush {
+        if self.op == AccessOp::Trim || self.op == AccessOp::Flush {
             return Vec::new();
         }
         if let Some(values) = &self.values {
@@ -86,7 +86,7 @@ pub fn page_accesses(accesses: &[Access]) -> Vec<PageAccess> {
 }
 
 /// The values of the page accesses of a kind that carry one, in order.
-pub(super) fn values(accesses: &[Access], op: Op) -> Vec<u32> {
+pub(super) fn values(accesses: &[Access], op: AccessOp) -> Vec<u32> {
     let pages = page_accesses(accesses).into_iter();
     let of_kind = pages.filter(|access| access.op == op);
     of_kind.filter_map(|access| access.value).collect()

@@ -16,18 +16,18 @@ fn random_trace(seed: u64) -> Vec<Access> {
     for _ in 0..300 {
         time_ns += random.below(3) * random.below(80_000_000);
         let op = match random.below(16) {
-            0..8 => Op::Write,
-            8..13 => Op::Read,
-            13..15 => Op::Trim,
-            _ => Op::Flush,
+            0..8 => AccessOp::Write,
+            8..13 => AccessOp::Read,
+            13..15 => AccessOp::Trim,
+            _ => AccessOp::Flush,
         };
-        let units = if op == Op::Flush {
+        let units = if op == AccessOp::Flush {
             0
         } else {
             1 + random.below(4) as u32
         };
         let unit = random.below(9);
-        let with_values = op <= Op::Write && random.below(5) > 0;
+        let with_values = op <= AccessOp::Write && random.below(5) > 0;
         let values = (0..units).map(|_| random.below(10) as u32).collect();
         trace.push(Access {
             time_ns,
@@ -46,23 +46,23 @@ fn random_trace(seed: u64) -> Vec<Access> {
 /// The trace without reads, and with values for all writes.
 fn writes_and_trims(seed: u64) -> Vec<Access> {
     let mut trace = random_trace(seed);
-    trace.retain(|access| access.op == Op::Trim || access.values.is_some());
-    trace.retain(|access| access.op != Op::Read);
+    trace.retain(|access| access.op == AccessOp::Trim || access.values.is_some());
+    trace.retain(|access| access.op != AccessOp::Read);
     trace
 }
 
 /// The same for the counts of programs: pages numbered over the devices, trims page by page.
-fn steps(trace: &[Access]) -> Vec<counts::Access<u32>> {
+fn steps(trace: &[Access]) -> Vec<counts::DiskAccess<u32>> {
     let mut steps = Vec::new();
     for access in trace {
         for i in 0..access.units {
             let lpn = u64::from(access.device) * 100 + access.unit + u64::from(i);
             steps.push(match &access.values {
-                Some(values) => counts::Access::Write {
+                Some(values) => counts::DiskAccess::Write {
                     lpn,
                     value: values[i as usize],
                 },
-                None => counts::Access::Trim { lpn },
+                None => counts::DiskAccess::Trim { lpn },
             });
         }
     }
@@ -76,8 +76,8 @@ fn content_looking_back(trace: &[Access], page: Page) -> Option<(u32, bool)> {
         let of_page = access.pages().into_iter().find(|found| found.page == page);
         let value = of_page.and_then(|found| found.value);
         match access.op {
-            Op::Write => return value.map(|value| (value, true)),
-            Op::Trim => return None,
+            AccessOp::Write => return value.map(|value| (value, true)),
+            AccessOp::Trim => return None,
             _ => last_read = last_read.or(value),
         }
     }
@@ -88,7 +88,7 @@ fn content_looking_back(trace: &[Access], page: Page) -> Option<(u32, bool)> {
 fn plain_misses_are_first_writes_and_long_distances() {
     for seed in 0..20 {
         let trace = random_trace(seed);
-        let distances = value_distances(&trace, Op::Write);
+        let distances = value_distances(&trace, AccessOp::Write);
         for (size, misses) in plain_misses(&trace, &[1, 2, 3, 4, 7, 8, 16]) {
             let missed = |distance: &&Option<u64>| distance.is_none_or(|distance| distance > size);
             let expected = distances.iter().filter(missed).count() as u64;
@@ -104,17 +104,17 @@ fn popular_misses_are_first_writes_and_long_distances_of_popular_values() {
         let popular = popular_values(&trace);
         let values: Vec<u32> = page_accesses(&trace)
             .iter()
-            .filter(|access| access.op == Op::Write)
+            .filter(|access| access.op == AccessOp::Write)
             .filter_map(|access| access.value)
             .collect();
-        let distances: Vec<Option<u64>> = value_distances(&trace, Op::Write)
+        let distances: Vec<Option<u64>> = value_distances(&trace, AccessOp::Write)
             .into_iter()
             .zip(values)
             .filter(|(_, value)| popular.contains(value))
             .map(|(distance, _)| distance)
             .collect();
         assert_eq!(
-            x50(&popularity(&trace, Op::Write)).part,
+            x50(&popularity(&trace, AccessOp::Write)).part,
             popular.len() as u64
         );
         for size in [1, 2, 4, 8] {
@@ -150,7 +150,7 @@ fn live_misses_of_index(trace: &[Access], size: u64) -> u64 {
     let mut index = Index::new(Some(size as usize));
     let mut holders: BTreeMap<u32, BTreeSet<Page>> = BTreeMap::new();
     let mut misses = 0;
-    for access in trace.iter().filter(|access| access.op != Op::Read) {
+    for access in trace.iter().filter(|access| access.op != AccessOp::Read) {
         for i in 0..u64::from(access.units) {
             let page = Page {
                 device: access.device,
@@ -221,7 +221,10 @@ fn kinds_of_writes_agree_with_looking_back() {
     for seed in 0..20 {
         // One page a request: nothing changes within one.
         let mut trace = random_trace(seed);
-        for access in trace.iter_mut().filter(|access| access.op <= Op::Write) {
+        for access in trace
+            .iter_mut()
+            .filter(|access| access.op <= AccessOp::Write)
+        {
             access.units = 1;
             access
                 .values
@@ -233,13 +236,13 @@ fn kinds_of_writes_agree_with_looking_back() {
             let Some((page, value)) = access
                 .pages()
                 .first()
-                .filter(|write| write.op == Op::Write)
+                .filter(|write| write.op == AccessOp::Write)
                 .and_then(|write| Some((write.page, write.value?)))
             else {
                 continue;
             };
             let past = &trace[..i];
-            let by = |op: Op| {
+            let by = |op: AccessOp| {
                 page_accesses(past)
                     .iter()
                     .any(|earlier| earlier.op == op && earlier.value == Some(value))
@@ -248,9 +251,9 @@ fn kinds_of_writes_agree_with_looking_back() {
             seen_silent_by_read += u64::from(content == Some((value, false)));
             expected.push(if content.is_some_and(|(held, _)| held == value) {
                 WriteKind::Silent
-            } else if !by(Op::Write) {
+            } else if !by(AccessOp::Write) {
                 WriteKind::New {
-                    read_before: by(Op::Read),
+                    read_before: by(AccessOp::Read),
                 }
             } else if pages
                 .iter()
@@ -270,7 +273,7 @@ fn kinds_of_writes_agree_with_looking_back() {
 fn counts_that_must_add_up() {
     for seed in 0..20 {
         let trace = random_trace(seed);
-        let unique = unique_share(&trace, Op::Write);
+        let unique = unique_share(&trace, AccessOp::Write);
         let kinds = count_write_kinds(&trace);
         let duplicates = duplicates(&trace);
         assert_eq!(
@@ -287,7 +290,7 @@ fn counts_that_must_add_up() {
             footprint.pages,
             footprint.only_read + footprint.only_written + footprint.both
         );
-        let first_writes = page_distances(&trace, Op::Write)
+        let first_writes = page_distances(&trace, AccessOp::Write)
             .iter()
             .filter(|distance| distance.is_none())
             .count() as u64;

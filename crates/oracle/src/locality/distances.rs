@@ -4,12 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::access::{Access, Op, Page, page_accesses, values};
+use super::access::{Access, AccessOp, Page, page_accesses, values};
 use super::numbers::counted;
 
 /// Definition 8: for each page access of a kind with a value, the number of distinct values
 /// accessed since the previous access of the same value, this value included.
-pub fn value_distances(accesses: &[Access], op: Op) -> Vec<Option<u64>> {
+pub fn value_distances(accesses: &[Access], op: AccessOp) -> Vec<Option<u64>> {
     let values = values(accesses, op);
     let distance = |i: usize| {
         let mut since: BTreeSet<u32> = BTreeSet::new();
@@ -27,7 +27,7 @@ pub fn value_distances(accesses: &[Access], op: Op) -> Vec<Option<u64>> {
 /// Definition 9: for each page access of a kind, with a value or without, the number of distinct
 /// pages accessed in the same way since the previous such access of the same page, this page
 /// included.
-pub fn page_distances(accesses: &[Access], op: Op) -> Vec<Option<u64>> {
+pub fn page_distances(accesses: &[Access], op: AccessOp) -> Vec<Option<u64>> {
     let pages: Vec<Page> = page_accesses(accesses)
         .iter()
         .filter(|access| access.op == op)

@@ -1,6 +1,6 @@
 //! Definition 11, second part: where a duplicate was written last.
 
-use super::access::{Access, Op, PageAccess, page_accesses};
+use super::access::{Access, AccessOp, PageAccess, page_accesses};
 
 /// Page writes of values written before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -16,7 +16,7 @@ pub struct Duplicates {
 pub fn duplicates(accesses: &[Access]) -> Duplicates {
     let writes: Vec<PageAccess> = page_accesses(accesses)
         .into_iter()
-        .filter(|access| access.op == Op::Write && access.value.is_some())
+        .filter(|access| access.op == AccessOp::Write && access.value.is_some())
         .collect();
     let mut duplicates = Duplicates::default();
     for (i, write) in writes.iter().enumerate() {

@@ -25,19 +25,19 @@ fn page_accesses_ascend_within_a_request_and_leave_out_trims_and_flushes() {
     let expected = [
         PageAccess {
             time_ns: 5,
-            op: Op::Write,
+            op: AccessOp::Write,
             page: page(1, 7),
             value: Some(3),
         },
         PageAccess {
             time_ns: 5,
-            op: Op::Write,
+            op: AccessOp::Write,
             page: page(1, 8),
             value: Some(4),
         },
         PageAccess {
             time_ns: 0,
-            op: Op::Read,
+            op: AccessOp::Read,
             page: page(0, 2),
             value: None,
         },
@@ -102,7 +102,7 @@ fn classes_of_powers_of_two() {
 fn mix_counts_requests_pages_and_bytes() {
     let trace = [
         blind_write(0, 3),
-        bytes(Op::Write, 1, 100, 512),
+        bytes(AccessOp::Write, 1, 100, 512),
         blind_read(0, 1),
         trim(0, 5),
         flush(),
@@ -130,14 +130,14 @@ fn mix_counts_requests_pages_and_bytes() {
 #[test]
 fn sizes_are_exact_up_to_64_of_them() {
     let trace = [
-        bytes(Op::Write, 0, 0, 512),
-        bytes(Op::Read, 0, 0, 1000),
-        bytes(Op::Write, 1, 0, 512),
-        bytes(Op::Write, 0, 0, 4096),
+        bytes(AccessOp::Write, 0, 0, 512),
+        bytes(AccessOp::Read, 0, 0, 1000),
+        bytes(AccessOp::Write, 1, 0, 512),
+        bytes(AccessOp::Write, 0, 0, 4096),
     ];
-    let written = sizes(&trace, Op::Write);
+    let written = sizes(&trace, AccessOp::Write);
     assert_eq!(written, [512, 512, 4096]);
-    assert_eq!(sizes(&trace, Op::Read), [1000]);
+    assert_eq!(sizes(&trace, AccessOp::Read), [1000]);
     assert_eq!(
         size_histogram(&written),
         SizeHistogram::Exact(BTreeMap::from([(512, 2), (4096, 1)]))
@@ -157,15 +157,15 @@ fn sizes_are_exact_up_to_64_of_them() {
 #[test]
 fn sequential_requests_follow_the_last_one_on_their_device() {
     let trace = [
-        bytes(Op::Write, 0, 0, 100),  // begins run A
-        bytes(Op::Read, 1, 100, 50),  // another device: begins run B
-        bytes(Op::Read, 0, 100, 100), // A ends at 100: sequential, whatever op
-        bytes(Op::Trim, 0, 900, 100), // neither read nor write: not in the way
-        flush(),                      // nor this
-        bytes(Op::Write, 0, 200, 24), // A ends at 200: sequential
-        bytes(Op::Write, 1, 150, 10), // B ends at 150: sequential
-        bytes(Op::Write, 0, 200, 24), // A ends at 224: begins run C
-        bytes(Op::Write, 0, 1000, 8), // after the trim's end, but that does not count: run D
+        bytes(AccessOp::Write, 0, 0, 100),  // begins run A
+        bytes(AccessOp::Read, 1, 100, 50),  // another device: begins run B
+        bytes(AccessOp::Read, 0, 100, 100), // A ends at 100: sequential, whatever op
+        bytes(AccessOp::Trim, 0, 900, 100), // neither read nor write: not in the way
+        flush(),                            // nor this
+        bytes(AccessOp::Write, 0, 200, 24), // A ends at 200: sequential
+        bytes(AccessOp::Write, 1, 150, 10), // B ends at 150: sequential
+        bytes(AccessOp::Write, 0, 200, 24), // A ends at 224: begins run C
+        bytes(AccessOp::Write, 0, 1000, 8), // after the trim's end, but that does not count: run D
     ];
     let found = sequential(&trace);
     assert_eq!(found.reads, share(1, 2));
@@ -268,10 +268,10 @@ fn page_distances_need_no_values_and_tell_devices_apart() {
         blind_read(0, 1),         // immediately again: 1
     ];
     assert_eq!(
-        page_distances(&trace, Op::Write),
+        page_distances(&trace, AccessOp::Write),
         [None, None, Some(1), None, Some(3)]
     );
-    assert_eq!(page_distances(&trace, Op::Read), [None, Some(1)]);
+    assert_eq!(page_distances(&trace, AccessOp::Read), [None, Some(1)]);
 }
 
 #[test]

@@ -26,8 +26,8 @@ fn unique_shares_count_accesses_with_a_value() {
         flush(),
     ];
     // Written: 1 2 1 2. Read: 9 9.
-    assert_eq!(unique_share(&trace, Op::Write), share(2, 4));
-    assert_eq!(unique_share(&trace, Op::Read), share(1, 2));
+    assert_eq!(unique_share(&trace, AccessOp::Write), share(2, 4));
+    assert_eq!(unique_share(&trace, AccessOp::Read), share(1, 2));
 }
 
 #[test]
@@ -39,9 +39,9 @@ fn popularity_is_in_descending_order() {
         read(0, &[5]),
     ];
     // 6 three times, 7 twice, 5 once.
-    let counts = popularity(&trace, Op::Write);
+    let counts = popularity(&trace, AccessOp::Write);
     assert_eq!(counts, [3, 2, 1]);
-    assert_eq!(popularity(&trace, Op::Read), [1]);
+    assert_eq!(popularity(&trace, AccessOp::Read), [1]);
     // 3 of 6 accesses are half: one value of three.
     assert_eq!(x50(&counts), share(1, 3));
     // 2 of 5 are less than half, 4 are more.
@@ -73,9 +73,12 @@ fn value_distances_include_the_value_itself() {
         on(1, write(0, &[3])), // first of the writes
         write(0, &[2, 1]),     // {3, 2} = 2; {2, 3, 1} = 3 since 1 was written
     ];
-    let written = value_distances(&trace, Op::Write);
+    let written = value_distances(&trace, AccessOp::Write);
     assert_eq!(written, [None, Some(1), None, None, Some(2), Some(3)]);
-    assert_eq!(value_distances(&trace, Op::Read), [None, None, Some(2)]);
+    assert_eq!(
+        value_distances(&trace, AccessOp::Read),
+        [None, None, Some(2)]
+    );
 
     assert_eq!(
         reference_counts(&written),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::access::{Access, Op, Page, PageAccess};
+use super::access::{Access, AccessOp, Page, PageAccess};
 
 /// What a page write with a value is, tested in this order: silent, new, elsewhere, reborn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,22 +96,22 @@ pub fn write_kinds(accesses: &[Access]) -> Vec<WriteKind> {
     let mut state = LocalityState::default();
     for access in accesses {
         match access.op {
-            Op::Write => {
+            AccessOp::Write => {
                 for write in access.pages() {
                     kinds.extend(write.value.map(|value| state.kind(write.page, value)));
                     state.write(write);
                 }
             }
-            Op::Read => {
+            AccessOp::Read => {
                 for read in access.pages() {
                     state.read(read);
                 }
             }
-            Op::Trim => {
+            AccessOp::Trim => {
                 state.contents.retain(|&page, _| !access.covers(page));
                 state.trims.push(access);
             }
-            Op::Flush => {}
+            AccessOp::Flush => {}
         }
     }
     kinds

@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::access::{Access, Op, Page, values};
+use super::access::{Access, AccessOp, Page, values};
 use super::numbers::counted;
 
 /// The powers of two from 1 to the number of distinct written values.
 pub fn index_sizes(accesses: &[Access]) -> Vec<u64> {
-    let distinct: BTreeSet<u32> = values(accesses, Op::Write).into_iter().collect();
+    let distinct: BTreeSet<u32> = values(accesses, AccessOp::Write).into_iter().collect();
     let powers = (0..64).map(|exponent| 1 << exponent);
     powers
         .take_while(|&size| size <= distinct.len() as u64)
@@ -24,7 +24,7 @@ pub fn plain_misses(accesses: &[Access], sizes: &[u64]) -> BTreeMap<u64, u64> {
     for &size in sizes {
         let mut list: Vec<u32> = Vec::new();
         let mut missed = 0;
-        for value in values(accesses, Op::Write) {
+        for value in values(accesses, AccessOp::Write) {
             missed += u64::from(!use_value(&mut list, size, value));
         }
         misses.insert(size, missed);
@@ -43,7 +43,7 @@ pub fn live_misses(accesses: &[Access], sizes: &[u64]) -> BTreeMap<u64, u64> {
     let mut holds: BTreeMap<Page, u32> = BTreeMap::new();
     for access in accesses {
         match access.op {
-            Op::Write => {
+            AccessOp::Write => {
                 for write in access.pages() {
                     if let Some(value) = write.value {
                         for (&size, list) in &mut lists {
@@ -58,7 +58,7 @@ pub fn live_misses(accesses: &[Access], sizes: &[u64]) -> BTreeMap<u64, u64> {
                     remove_if_dead(&mut lists, &holds, old);
                 }
             }
-            Op::Trim => {
+            AccessOp::Trim => {
                 let trimmed: Vec<Page> = holds
                     .keys()
                     .copied()
@@ -69,7 +69,7 @@ pub fn live_misses(accesses: &[Access], sizes: &[u64]) -> BTreeMap<u64, u64> {
                     remove_if_dead(&mut lists, &holds, old);
                 }
             }
-            Op::Read | Op::Flush => {}
+            AccessOp::Read | AccessOp::Flush => {}
         }
     }
     misses
@@ -103,7 +103,7 @@ fn remove_if_dead(
 /// Definition 10: the smallest set of most frequent written values that makes at least half of the
 /// page writes with a value. Of equally frequent values the one with the smaller id is taken.
 pub fn popular_values(accesses: &[Access]) -> BTreeSet<u32> {
-    let count_of_value = counted(values(accesses, Op::Write));
+    let count_of_value = counted(values(accesses, AccessOp::Write));
     let writes: u64 = count_of_value.values().sum();
     let mut by_count: Vec<(u32, u64)> = count_of_value.into_iter().collect();
     by_count.sort_by(|(id, count), (other_id, other)| other.cmp(count).then(id.cmp(other_id)));
@@ -136,7 +136,7 @@ pub fn popular_misses(accesses: &[Access], size: u64) -> PopularMisses {
     let mut list: Vec<u32> = Vec::new();
     let mut written: BTreeSet<u32> = BTreeSet::new();
     let mut counts = PopularMisses::default();
-    for value in values(accesses, Op::Write) {
+    for value in values(accesses, AccessOp::Write) {
         let hit = use_value(&mut list, size, value);
         let first = written.insert(value);
         if popular.contains(&value) {

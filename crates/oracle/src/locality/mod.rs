@@ -29,7 +29,7 @@ mod examples_of_values;
 #[cfg(test)]
 mod samples;
 
-pub use access::{Access, Op, Page, PageAccess, page_accesses, slices};
+pub use access::{Access, AccessOp, Page, PageAccess, page_accesses, slices};
 pub use distances::{
     distance_over_all, distance_over_references, page_distances, reference_counts, value_distances,
 };

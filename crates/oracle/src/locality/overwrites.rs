@@ -1,6 +1,6 @@
 //! Definition 12: writes to pages that hold an earlier write.
 
-use super::access::{Access, Op, PageAccess};
+use super::access::{Access, AccessOp, PageAccess};
 use super::numbers::Share;
 
 /// How far back the overwritten write lies.
@@ -22,9 +22,9 @@ fn events(accesses: &[Access]) -> Vec<PageEvent<'_>> {
     let mut events = Vec::new();
     for access in accesses {
         match access.op {
-            Op::Write => events.extend(access.pages().into_iter().map(PageEvent::Write)),
-            Op::Trim => events.push(PageEvent::Trim(access)),
-            Op::Read | Op::Flush => {}
+            AccessOp::Write => events.extend(access.pages().into_iter().map(PageEvent::Write)),
+            AccessOp::Trim => events.push(PageEvent::Trim(access)),
+            AccessOp::Read | AccessOp::Flush => {}
         }
     }
     events
@@ -66,7 +66,9 @@ fn overwritten(before: &[PageEvent<'_>], write: PageAccess) -> Option<Overwrite>
 
 /// Definition 12: overwrites in all page writes.
 pub fn overwrite_share(accesses: &[Access]) -> Share {
-    let writes = accesses.iter().filter(|access| access.op == Op::Write);
+    let writes = accesses
+        .iter()
+        .filter(|access| access.op == AccessOp::Write);
     Share {
         part: overwrites(accesses).len() as u64,
         whole: writes.map(|access| u64::from(access.units)).sum(),

@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::access::{Access, Op, values};
+use super::access::{Access, AccessOp, values};
 use super::numbers::{Share, counted};
 
 /// Definition 6: distinct values in the page accesses of a kind that carry a value.
-pub fn unique_share(accesses: &[Access], op: Op) -> Share {
+pub fn unique_share(accesses: &[Access], op: AccessOp) -> Share {
     let values = values(accesses, op);
     let distinct: BTreeSet<u32> = values.iter().copied().collect();
     Share {
@@ -18,7 +18,7 @@ pub fn unique_share(accesses: &[Access], op: Op) -> Share {
 }
 
 /// Definition 7: how often each value is accessed, in descending order.
-pub fn popularity(accesses: &[Access], op: Op) -> Vec<u64> {
+pub fn popularity(accesses: &[Access], op: AccessOp) -> Vec<u64> {
     let mut counts: Vec<u64> = counted(values(accesses, op)).into_values().collect();
     counts.sort_unstable();
     counts.reverse();

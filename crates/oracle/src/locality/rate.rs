@@ -1,13 +1,15 @@
 //! Definition 14: how fast bytes are written, and how long a capacity lasts for history.
 
-use super::access::{Access, Op};
+use super::access::{Access, AccessOp};
 
 const HOUR_NS: f64 = 3600e9;
 
 /// The time from the first request to the last, and the bytes written in all.
 fn span_and_bytes(accesses: &[Access]) -> Option<(u64, u64)> {
     let span_ns = accesses.last()?.time_ns - accesses.first()?.time_ns;
-    let writes = accesses.iter().filter(|access| access.op == Op::Write);
+    let writes = accesses
+        .iter()
+        .filter(|access| access.op == AccessOp::Write);
     Some((span_ns, writes.map(|write| write.length).sum()))
 }
 
@@ -31,7 +33,7 @@ pub fn mean_window_ns(accesses: &[Access], capacity: u64) -> Option<f64> {
 pub fn shortest_window_ns(accesses: &[Access], capacity: u64) -> Option<u64> {
     let writes: Vec<&Access> = accesses
         .iter()
-        .filter(|access| access.op == Op::Write)
+        .filter(|access| access.op == AccessOp::Write)
         .collect();
     let mut shortest: Option<u64> = None;
     for first in 0..writes.len() {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::access::{Access, Op};
+use super::access::{Access, AccessOp};
 use super::numbers::{Share, counted, powers_of_two};
 
 /// Requests of one kind.
@@ -35,10 +35,10 @@ pub fn mix(accesses: &[Access]) -> Mix {
     let mut mix = Mix::default();
     for access in accesses {
         let count = match access.op {
-            Op::Read => &mut mix.reads,
-            Op::Write => &mut mix.writes,
-            Op::Trim => &mut mix.trims,
-            Op::Flush => &mut mix.flushes,
+            AccessOp::Read => &mut mix.reads,
+            AccessOp::Write => &mut mix.writes,
+            AccessOp::Trim => &mut mix.trims,
+            AccessOp::Flush => &mut mix.flushes,
         };
         count.requests += 1;
         count.pages += u64::from(access.units);
@@ -55,7 +55,7 @@ pub fn mix(accesses: &[Access]) -> Mix {
 }
 
 /// Definition 2: the sizes in bytes of all requests of a kind, in order.
-pub fn sizes(accesses: &[Access], op: Op) -> Vec<u64> {
+pub fn sizes(accesses: &[Access], op: AccessOp) -> Vec<u64> {
     let of_kind = accesses.iter().filter(|access| access.op == op);
     of_kind.map(|access| access.length).collect()
 }
@@ -104,14 +104,14 @@ pub struct Sequential {
 pub fn sequential(accesses: &[Access]) -> Sequential {
     let requests: Vec<&Access> = accesses
         .iter()
-        .filter(|access| access.op == Op::Read || access.op == Op::Write)
+        .filter(|access| access.op == AccessOp::Read || access.op == AccessOp::Write)
         .collect();
     let (mut reads, mut writes, mut all) = (Share::default(), Share::default(), Share::default());
     let mut runs: Vec<Run> = Vec::new();
     let mut run_of_request: Vec<usize> = Vec::new();
     for (i, request) in requests.iter().enumerate() {
         let of_op = match request.op {
-            Op::Read => &mut reads,
+            AccessOp::Read => &mut reads,
             _ => &mut writes,
         };
         of_op.whole += 1;

@@ -1,12 +1,12 @@
 //! Builders of requests for tests.
 
-use super::{Access, Op};
+use super::{Access, AccessOp};
 
 /// Bytes of a page.
 pub(super) const PAGE: u64 = 4096;
 
 /// A request of whole pages.
-fn request(time_ns: u64, op: Op, device: u32, unit: u64, units: u32) -> Access {
+fn request(time_ns: u64, op: AccessOp, device: u32, unit: u64, units: u32) -> Access {
     Access {
         time_ns,
         op,
@@ -23,36 +23,36 @@ fn request(time_ns: u64, op: Op, device: u32, unit: u64, units: u32) -> Access {
 pub(super) fn write(unit: u64, values: &[u32]) -> Access {
     Access {
         values: Some(values.to_vec()),
-        ..request(0, Op::Write, 0, unit, values.len() as u32)
+        ..request(0, AccessOp::Write, 0, unit, values.len() as u32)
     }
 }
 
 /// A write on device 0 at time 0 without values.
 pub(super) fn blind_write(unit: u64, units: u32) -> Access {
-    request(0, Op::Write, 0, unit, units)
+    request(0, AccessOp::Write, 0, unit, units)
 }
 
 /// A read on device 0 at time 0 that returns a value for each page.
 pub(super) fn read(unit: u64, values: &[u32]) -> Access {
     Access {
         values: Some(values.to_vec()),
-        ..request(0, Op::Read, 0, unit, values.len() as u32)
+        ..request(0, AccessOp::Read, 0, unit, values.len() as u32)
     }
 }
 
 /// A read on device 0 at time 0 without values.
 pub(super) fn blind_read(unit: u64, units: u32) -> Access {
-    request(0, Op::Read, 0, unit, units)
+    request(0, AccessOp::Read, 0, unit, units)
 }
 
 /// A trim on device 0 at time 0.
 pub(super) fn trim(unit: u64, units: u32) -> Access {
-    request(0, Op::Trim, 0, unit, units)
+    request(0, AccessOp::Trim, 0, unit, units)
 }
 
 /// A flush on device 0 at time 0.
 pub(super) fn flush() -> Access {
-    request(0, Op::Flush, 0, 0, 0)
+    request(0, AccessOp::Flush, 0, 0, 0)
 }
 
 /// The same request on another device.
@@ -66,7 +66,7 @@ pub(super) fn at(time_ns: u64, access: Access) -> Access {
 }
 
 /// A request of bytes that need not fill its one page.
-pub(super) fn bytes(op: Op, device: u32, offset: u64, length: u64) -> Access {
+pub(super) fn bytes(op: AccessOp, device: u32, offset: u64, length: u64) -> Access {
     Access {
         offset,
         length,

@@ -56,8 +56,13 @@ impl Home {
         // Locked until array.json is written, so that nobody opens the array meanwhile.
         let (description, fast, slow) = media(&home, mode, Access::Change)?;
         let file = slow.inner().clone();
-        let from = find(&slow).map(|found| found.shape);
-        let from = from.expect("it was found to be a part of the array");
+        // It was found to be a part of the array, but this is another read.
+        let Some(from) = find(&slow).map(|found| found.shape) else {
+            return Err(ServeError::Refused(format!(
+                "the superblock of {} was read and now cannot be: the medium fails, and the array was not changed",
+                description.slow.display()
+            )));
+        };
         demand_growth(&description, &from, asked.size)?;
         let to = larger(&from, asked, description.options())?;
         let memory = memory_needed(&to, description.options());

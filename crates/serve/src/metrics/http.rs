@@ -22,7 +22,7 @@ pub const MOST_CONNECTIONS: usize = 16;
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct HttpAnswer {
     /// Such as `200 OK`.
     pub status: &'static str,
     pub content_type: &'static str,
@@ -34,9 +34,9 @@ pub struct Answer {
 /// The policy of what is no page: nothing.
 pub const NOTHING: &str = "default-src 'none'; frame-ancestors 'none'";
 
-impl Answer {
-    pub fn sentence(status: &'static str, text: impl Into<String>) -> Answer {
-        Answer {
+impl HttpAnswer {
+    pub fn sentence(status: &'static str, text: impl Into<String>) -> HttpAnswer {
+        HttpAnswer {
             status,
             content_type: "text/plain; charset=utf-8",
             policy: NOTHING,
@@ -46,7 +46,7 @@ impl Answer {
 }
 
 /// Answers a path, if there is something under it.
-pub type Handler = Box<dyn Fn(&str) -> Option<Answer> + Send + Sync>;
+pub type Handler = Box<dyn Fn(&str) -> Option<HttpAnswer> + Send + Sync>;
 
 /// A listener that answers until it is dropped.
 pub struct Endpoint {
@@ -185,7 +185,7 @@ fn serve(mut stream: &TcpStream, place: &HttpPlace, handler: &Handler) -> io::Re
         None => {
             let text = format!("the head of a request has at most {MOST_HEAD} bytes");
             let status = "431 Request Header Fields Too Large";
-            (Answer::sentence(status, text), true)
+            (HttpAnswer::sentence(status, text), true)
         }
     };
     let mut bytes = format!(
@@ -234,24 +234,24 @@ fn read_head(mut stream: &TcpStream) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// The answer to a head, and whether its body is wanted.
-fn answer(head: &[u8], handler: &Handler) -> (Answer, bool) {
+fn answer(head: &[u8], handler: &Handler) -> (HttpAnswer, bool) {
     let line = head.split(|&byte| byte == b'\r').next().unwrap_or_default();
     let line = std::str::from_utf8(line).unwrap_or_default();
     let parts: Vec<&str> = line.split(' ').collect();
     let [method, target, version] = parts[..] else {
         let text = "expected a line such as GET /metrics HTTP/1.1";
-        return (Answer::sentence("400 Bad Request", text), true);
+        return (HttpAnswer::sentence("400 Bad Request", text), true);
     };
     if !version.starts_with("HTTP/1.") || !target.starts_with('/') {
         let text = "expected a path and HTTP/1.0 or HTTP/1.1";
-        return (Answer::sentence("400 Bad Request", text), true);
+        return (HttpAnswer::sentence("400 Bad Request", text), true);
     }
     if method != "GET" && method != "HEAD" {
         let text = "only GET and HEAD are answered";
-        return (Answer::sentence("405 Method Not Allowed", text), true);
+        return (HttpAnswer::sentence("405 Method Not Allowed", text), true);
     }
     let path = target.split('?').next().unwrap_or_default();
     let found = handler(path);
-    let missing = || Answer::sentence("404 Not Found", "expected /, /metrics or /health");
+    let missing = || HttpAnswer::sentence("404 Not Found", "expected /, /metrics or /health");
     (found.unwrap_or_else(missing), method == "GET")
 }

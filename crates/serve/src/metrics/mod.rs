@@ -29,7 +29,7 @@ use flashlore_volume::disk::filters::count::RequestCounts;
 use crate::error::ServeError;
 use crate::request::ClientCounts;
 use crate::served::Served;
-use http::{Answer, Endpoint};
+use http::{Endpoint, HttpAnswer};
 use text::{MetricKind, Page};
 
 /// Upper ends of the buckets of times, in nanoseconds and as labels in seconds.
@@ -84,10 +84,10 @@ impl Metrics {
     }
 
     /// 200 if the volume can be written to, and otherwise 503 and why not.
-    pub fn health(&self) -> Answer {
+    pub fn health(&self) -> HttpAnswer {
         match self.why_not_writable() {
-            None => Answer::sentence("200 OK", "it can be written to"),
-            Some(why) => Answer::sentence("503 Service Unavailable", why),
+            None => HttpAnswer::sentence("200 OK", "it can be written to"),
+            Some(why) => HttpAnswer::sentence("503 Service Unavailable", why),
         }
     }
 
@@ -101,13 +101,13 @@ impl Metrics {
     }
 
     /// All metrics. Those of a volume or array that does not answer are left out.
-    pub fn metrics(&self) -> Answer {
+    pub fn metrics(&self) -> HttpAnswer {
         let mut page = Page::default();
         let writable = u8::from(self.why_not_writable().is_none());
         page.gauge("flashlore_writable", "1 if /health answers 200.", writable);
         self.requests(&mut page);
         self.service.measure(&mut page);
-        Answer {
+        HttpAnswer {
             status: "200 OK",
             content_type: "text/plain; version=0.0.4; charset=utf-8",
             policy: http::NOTHING,

@@ -41,11 +41,11 @@ pub struct DeviceConfig {
     /// Energy per operation.
     pub energy: Energy,
     /// Exported against raw capacity.
-    pub space: Space,
+    pub space: SpaceConfig,
     /// Where pages go.
     pub layout: Layout,
     /// Garbage collection.
-    pub gc: Gc,
+    pub gc: GcConfig,
     /// The forward map.
     pub map: MapCache,
     /// RAM that takes the writes of the host.
@@ -55,7 +55,7 @@ pub struct DeviceConfig {
     /// Which reads wait for writes.
     pub reads: ReadsConfig,
     /// Wear levelling.
-    pub wear: Wear,
+    pub wear: WearConfig,
     /// The state in which a run finds the device.
     pub precondition: Precondition,
 }
@@ -147,7 +147,7 @@ pub struct Energy {
 /// `over_provisioning` is present; both only in a template with `auto`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Space {
+pub struct SpaceConfig {
     /// Exported size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Size>,
@@ -195,7 +195,7 @@ pub struct Layout {
 /// Garbage collection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Gc {
+pub struct GcConfig {
     /// How a victim is chosen.
     pub policy: GcPolicy,
     /// Blocks sealed longest ago that are compared. Used by [`GcPolicy::WindowedGreedy`] alone.
@@ -349,7 +349,7 @@ pub enum ReadOrder {
 /// Wear levelling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wear {
+pub struct WearConfig {
     /// Whether the least worn free block is allocated first.
     pub dynamic: bool,
     /// Difference in erases between the most and the least worn block at which cold blocks are

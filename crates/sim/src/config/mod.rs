@@ -20,9 +20,9 @@ mod template;
 
 pub use array::{ArrayConfig, ArrayKind};
 pub use device::{
-    Auto, BufferConfig, BufferPolicy, CacheKey, ChannelMode, DeviceConfig, Energy, Gc, GcCheck,
-    GcMode, GcPolicy, Geometry, Layout, MapCache, Overwrite, Precondition, ReadCacheConfig,
-    ReadOrder, ReadsConfig, Space, SpareDefinition, Timing, Wear,
+    Auto, BufferConfig, BufferPolicy, CacheKey, ChannelMode, DeviceConfig, Energy, GcCheck,
+    GcConfig, GcMode, GcPolicy, Geometry, Layout, MapCache, Overwrite, Precondition,
+    ReadCacheConfig, ReadOrder, ReadsConfig, SpaceConfig, SpareDefinition, Timing, WearConfig,
 };
 pub use error::ConfigError;
 pub use flashlore_units::{Bytes, Count, Entries, Nanos, ParseUnitError, Share, Size, Watermark};

@@ -23,7 +23,7 @@ use flashlore_trace::PageSource;
 use super::buffering::BufferingOptions;
 use super::driver::CodecTimes;
 use super::error::RunError;
-use super::lengths::{Lengths, Measured, Rated};
+use super::lengths::{Lengths, MeasuredLengths, Rated};
 use crate::config::{
     Acknowledge, BufferPolicy, Bytes, CacheKey, ChannelMode, DeviceConfig, Entries, Form, GcCheck,
     GcMode, GcPolicy, RatioFrom, RunConfig, SystemConfig, UNIT_BYTES,
@@ -249,7 +249,7 @@ pub fn lengths<'a>(
         let pages = pages.ok_or_else(|| RunError::NoBytes {
             system: system.name.clone(),
         })?;
-        return Ok(Lengths::Measured(Box::new(Measured::new(
+        return Ok(Lengths::Measured(Box::new(MeasuredLengths::new(
             pages,
             codec.algorithm,
         ))));

@@ -96,7 +96,7 @@ pub enum DriveError {
 
 /// How the host and the buffer of the device behave.
 #[derive(Debug, Clone, Copy)]
-pub struct Host {
+pub struct HostOptions {
     /// When the requests of a trace arrive.
     pub load: Load,
     /// What the host link adds to every response.
@@ -125,7 +125,7 @@ pub struct Host {
     pub record: Time,
 }
 
-impl Host {
+impl HostOptions {
     /// Whether something is done in idle gaps between what happens.
     fn uses_gaps(&self) -> bool {
         self.out_of_line || self.codec.scan_period > 0
@@ -152,7 +152,7 @@ impl Payload<'_> {
 /// Serves requests on a device, which it owns or borrows.
 pub struct Driver<D> {
     system: D,
-    host: Host,
+    host: HostOptions,
     sender: Sender,
     /// What has been recorded.
     pub measured: Measured,
@@ -198,23 +198,23 @@ pub struct Driver<D> {
 
 impl<'a, S: System> Driver<&'a mut S> {
     /// A host that replays a trace and has not sent anything.
-    pub fn new(system: &'a mut S, host: Host, measured: Measured) -> Self {
+    pub fn new(system: &'a mut S, host: HostOptions, measured: Measured) -> Self {
         Driver::of_trace(system, host, measured)
     }
 }
 
 impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     /// A host that replays a trace and has not sent anything.
-    pub fn of_trace(system: D, host: Host, measured: Measured) -> Self {
+    pub fn of_trace(system: D, host: HostOptions, measured: Measured) -> Self {
         Driver::with_sender(system, host, measured, Sender::of_trace(host.load))
     }
 
     /// A host that is told what to send, and when, by a caller that hears of the responses.
-    pub fn of_caller(system: D, host: Host, measured: Measured) -> Self {
+    pub fn of_caller(system: D, host: HostOptions, measured: Measured) -> Self {
         Driver::with_sender(system, host, measured, Sender::caller())
     }
 
-    fn with_sender(system: D, host: Host, measured: Measured, sender: Sender) -> Self {
+    fn with_sender(system: D, host: HostOptions, measured: Measured, sender: Sender) -> Self {
         let units_per_page = system.core().flash().geometry().units_per_page();
         let buffering = host
             .buffering

@@ -39,8 +39,8 @@ pub struct Measured {
     pub timeline: Option<Timeline>,
     log: Option<Box<dyn Write + Send>>,
     log_error: Option<std::io::Error>,
-    seen: Seen,
-    looks: Option<Looks>,
+    seen: SplitCounters,
+    looks: Option<LastLook>,
 }
 
 impl Measured {
@@ -149,7 +149,7 @@ impl Measured {
         let Some(timeline) = &mut self.timeline else {
             return;
         };
-        let (now, seen) = (Seen::of(counters), self.seen);
+        let (now, seen) = (SplitCounters::of(counters), self.seen);
         let bucket = timeline.at(at);
         bucket.host_programs += now.host - seen.host;
         bucket.gc_programs += now.gc - seen.gc;
@@ -161,7 +161,7 @@ impl Measured {
 
     /// The stretches of the time line begin to be looked at; the device has worked for so long.
     pub fn begin_looking(&mut self, at: Time, worked: Worked) {
-        self.looks = self.timeline.as_ref().map(|timeline| Looks {
+        self.looks = self.timeline.as_ref().map(|timeline| LastLook {
             since: at,
             next: timeline.end_of(at),
             worked,
@@ -201,7 +201,7 @@ impl Measured {
         );
         bucket.wear = sight.wear;
         bucket.space = sight.space;
-        *looks = Looks {
+        *looks = LastLook {
             since: at,
             next: timeline.end_of(at),
             worked: sight.worked,
@@ -221,7 +221,7 @@ impl Measured {
 }
 
 /// The looks at the device so far.
-struct Looks {
+struct LastLook {
     /// When the last one was.
     since: Time,
     /// Where the stretch of that instant ends.
@@ -244,16 +244,16 @@ pub struct Sight {
 
 /// The counters that a time line splits.
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
+struct SplitCounters {
     host: u64,
     gc: u64,
     other: u64,
     erases: u64,
 }
 
-impl Seen {
+impl SplitCounters {
     fn of(c: &Counters) -> Self {
-        Seen {
+        SplitCounters {
             host: c.programs_host,
             gc: c.programs_gc,
             other: c.programs() - c.programs_host - c.programs_gc,

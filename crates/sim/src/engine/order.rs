@@ -32,7 +32,7 @@ struct Ticket<P> {
 
 /// The changes of one page that are under way.
 #[derive(Debug)]
-struct Line<P> {
+struct ChangesOfPage<P> {
     first: Ticket<P>,
     /// Rarely any.
     others: VecDeque<Ticket<P>>,
@@ -41,7 +41,7 @@ struct Line<P> {
 /// The lines of all pages with changes under way.
 #[derive(Debug)]
 pub struct Order<P> {
-    lines: HashMap<Lpn, Line<P>, FxBuildHasher>,
+    lines: HashMap<Lpn, ChangesOfPage<P>, FxBuildHasher>,
 }
 
 impl<P> Default for Order<P> {
@@ -78,7 +78,7 @@ impl<P: Copy> Order<P> {
                 false
             }
             Entry::Vacant(place) => {
-                place.insert(Line {
+                place.insert(ChangesOfPage {
                     first: ticket,
                     others: VecDeque::new(),
                 });

@@ -16,13 +16,13 @@ use super::system::{EncodingTotals, HistoryTotals, System};
 use crate::config::{RunConfig, UNIT_BYTES, config_hash};
 use crate::results::{
     Array, BufferTraffic, CacheTraffic, Compress, Dedup, Delta, EraseSpread, Flash, Gc, History,
-    Host as HostTotals, MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, RunResult,
-    RunSpeed, Similar, TraceFile, Utilization, trace_name,
+    Host, MapTraffic, Merges, Programs, QueueTraffic, ResponseByKind, RunResult, RunSpeed, Similar,
+    TraceFile, Utilization, trace_name,
 };
 
 /// Where the device stood when measuring began.
 #[derive(Default)]
-pub struct Base {
+pub struct DeviceBaseline {
     /// When.
     pub time: Time,
     /// Units the host had written before.
@@ -66,14 +66,14 @@ impl Buffered {
 }
 
 /// Measuring begins.
-pub fn begin<S: System, D: DerefMut<Target = S>>(driver: &mut Driver<D>) -> Base {
+pub fn begin<S: System, D: DerefMut<Target = S>>(driver: &mut Driver<D>) -> DeviceBaseline {
     let written = driver.host_writes();
     driver.begin_measuring();
     let time = driver.now();
     let system = driver.system();
     system.restart_counters();
     let core = system.core();
-    Base {
+    DeviceBaseline {
         time,
         written,
         erases: core.blocks().records().iter().map(|b| b.erases).collect(),
@@ -88,7 +88,7 @@ pub fn report<S: System>(
     summary: &Summary,
     system: &S,
     (measured, buffering): (&Measured, &Buffered),
-    base: &Base,
+    base: &DeviceBaseline,
     span: Time,
     run: RunSpeed,
 ) -> RunResult {
@@ -141,7 +141,7 @@ pub fn report<S: System>(
         version: env!("CARGO_PKG_VERSION").to_string(),
         trace_files: summary.inputs.iter().map(TraceFile::of).collect(),
         workload: summary.options.clone(),
-        host: HostTotals {
+        host: Host {
             requests: measured.requests,
             read_pages: buffering.reads,
             write_pages: buffering.writes,

@@ -10,12 +10,12 @@ use flashlore_trace::{PageSource, RequestBlock, RequestSource, Summary};
 use super::array;
 use super::build;
 use super::devices::{UseDevice, with_device};
-use super::driver::{DriveError, Driver, Host};
+use super::driver::{DriveError, Driver, HostOptions};
 use super::error::RunError;
 use super::measure::{MeasureOptions, Measured};
 use super::precondition::{Written, prepare};
 use super::recovery::Truth;
-use super::report::{Base, Buffered, begin, report};
+use super::report::{Buffered, DeviceBaseline, begin, report};
 use super::system::System;
 use crate::config::{Bytes, Entries, RunConfig, Sampling, UNIT_BYTES};
 use crate::results::{RunOutput, RunSpeed, peak_rss_bytes};
@@ -239,10 +239,10 @@ fn check_out_of_band(config: &RunConfig) -> Result<(), RunError> {
 }
 
 /// How the host and the buffer of a device behave.
-pub(super) fn host_of(config: &RunConfig) -> Host {
+pub(super) fn host_of(config: &RunConfig) -> HostOptions {
     let timing = &config.device.timing;
     let dedup = &config.system.dedup;
-    Host {
+    HostOptions {
         load: config.host.load(),
         link_request: timing.host_request.0,
         link_sector: timing.host_sector.0,
@@ -302,7 +302,7 @@ fn replay<S: System>(
         .recovery_check
         .map(|_| Truth::of(driver.system(), pages));
     driver.begin_history(truth);
-    let mut base = Base::default();
+    let mut base = DeviceBaseline::default();
     let mut block = RequestBlock::default();
     source.rewind()?;
     let mut done = 0;
@@ -365,7 +365,7 @@ fn replay<S: System>(
 fn refused<S: System, D: DerefMut<Target = S>>(
     config: &RunConfig,
     driver: &mut Driver<D>,
-    base: &Base,
+    base: &DeviceBaseline,
     source: DriveError,
 ) -> RunError {
     let request = driver.number();

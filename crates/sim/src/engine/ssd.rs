@@ -21,7 +21,7 @@ use super::driver::{DriveError, Driver, Payload, Response};
 use super::error::RunError;
 use super::measure::Measured;
 use super::precondition::{Contents, Written, prepare};
-use super::report::{Base, Buffered, begin, report};
+use super::report::{Buffered, DeviceBaseline, begin, report};
 use super::run::{Ticker, check_device, host_of};
 use super::system::System;
 use crate::config::{RunConfig, UNIT_BYTES};
@@ -465,7 +465,7 @@ trait Device {
 struct Prepared<S> {
     driver: Driver<Box<S>>,
     config: RunConfig,
-    base: Base,
+    base: DeviceBaseline,
     begun: Instant,
 }
 

@@ -140,7 +140,7 @@ pub trait System {
     fn read_parts(&mut self, _at: Time, _lpn: Lpn, _cause: Cause, _tag: Tag) -> Result<PartsRead> {
         Ok(PartsRead::default())
     }
-    /// Makes a unit whole that was read and has become read-hot.
+    /// Materializes a unit that was read and has become read-hot.
     fn merge_if_read_hot(&mut self, _when: When, _lpn: Lpn) -> Result<()> {
         Ok(())
     }
@@ -153,7 +153,7 @@ pub trait System {
     fn cold_start(&mut self) -> Option<Time> {
         None
     }
-    /// Makes the next of them whole.
+    /// Materializes the next of them.
     fn merge_cold(&mut self, _at: Time) -> Result<()> {
         Ok(())
     }

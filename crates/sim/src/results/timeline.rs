@@ -34,11 +34,11 @@ pub struct Bucket {
     pub write_pages: u64,
     /// Units trimmed by them.
     pub trim_pages: u64,
-    /// Units programmed for the host.
+    /// Flash programs for the host, in units.
     pub host_programs: u64,
-    /// Units programmed by garbage collection.
+    /// Flash programs of garbage collection, in units.
     pub gc_programs: u64,
-    /// Units programmed for anything else.
+    /// Flash programs for anything else, in units.
     pub other_programs: u64,
     /// Blocks erased.
     pub erases: u64,
@@ -108,11 +108,11 @@ pub struct TimelineRow {
     pub write_pages: u64,
     /// Units trimmed by them.
     pub trim_pages: u64,
-    /// Units programmed for the host.
+    /// Flash programs for the host, in units.
     pub host_programs: u64,
-    /// Units programmed by garbage collection: the units it moved.
+    /// Flash programs of garbage collection: the units it moved.
     pub gc_programs: u64,
-    /// Units programmed for anything else.
+    /// Flash programs for anything else, in units.
     pub other_programs: u64,
     /// Blocks erased.
     pub erases: u64,
@@ -134,7 +134,7 @@ pub struct TimelineRow {
     pub history_entries: Option<u64>,
     /// Units on flash that held anything when last looked at.
     pub units_in_use: Option<u64>,
-    /// Units programmed over units written; absent without writes, or if nobody looked at the device.
+    /// Flash programs over units written; absent without writes, or if nobody looked at the device.
     pub waf: Option<f64>,
     /// Mean response of the requests that arrived, in microseconds.
     pub response_mean_us: Option<f64>,

@@ -31,11 +31,11 @@ pub struct Estimator {
     features: Vec<Feature>,
     times: Vec<u64>,
     content: bool,
-    requests: Requests,
+    requests: RequestCounts,
 }
 
 #[derive(Debug, Default)]
-struct Requests {
+struct RequestCounts {
     reads: BTreeMap<u32, u64>,
     writes: BTreeMap<u32, u64>,
     /// Nanoseconds between requests, in order of arrival.
@@ -242,7 +242,7 @@ fn following(runs: &[(usize, Run)], longest: usize) -> Vec<Following> {
     counts.into_iter().flat_map(rows).collect()
 }
 
-impl Requests {
+impl RequestCounts {
     fn observe(&mut self, access: &Access<'_>) {
         let sizes = match access.op {
             Op::Read => &mut self.reads,

@@ -106,21 +106,21 @@ impl<'a> BlkEvent<'a> {
 
 /// Parses the events of one action.
 #[derive(Debug)]
-pub(crate) struct Parser {
+pub(crate) struct BlkparseParser {
     action: Action,
     in_summary: bool,
 }
 
-impl Parser {
+impl BlkparseParser {
     pub(crate) fn new(action: Action) -> Self {
-        Parser {
+        BlkparseParser {
             action,
             in_summary: false,
         }
     }
 }
 
-impl Parse for Parser {
+impl Parse for BlkparseParser {
     fn parse(
         &mut self,
         line: &[u8],

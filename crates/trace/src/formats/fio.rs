@@ -29,7 +29,7 @@ const VERSION_3: &[u8] = b"fio version 3 iolog";
 const HEADER_START: &[u8] = b"fio version ";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
+enum IologVersion {
     /// With the pauses so far, in nanoseconds.
     Two {
         paused_ns: u64,
@@ -39,12 +39,12 @@ enum Version {
 
 /// Parses a log.
 #[derive(Debug, Default)]
-pub(crate) struct Parser {
-    version: Option<Version>,
+pub(crate) struct FioParser {
+    version: Option<IologVersion>,
     added: HashSet<u32>,
 }
 
-impl Parse for Parser {
+impl Parse for FioParser {
     fn parse(
         &mut self,
         line: &[u8],
@@ -63,8 +63,8 @@ impl Parse for Parser {
         };
         let mut fields = Cursor::new(line);
         out.time_ns = match version {
-            Version::Two { paused_ns } => paused_ns,
-            Version::Three => micros("time", fields.word())?,
+            IologVersion::Two { paused_ns } => paused_ns,
+            IologVersion::Three => micros("time", fields.word())?,
         };
         let name = fields.word();
         let action = fields.word();
@@ -97,13 +97,13 @@ impl Parse for Parser {
     }
 }
 
-impl Parser {
+impl FioParser {
     /// A header; a second one of version 2 leaves the clock as it is.
     fn header(&mut self, line: &[u8]) -> Result<Line, Fault> {
         let version = match (line, self.version) {
-            (VERSION_2, Some(version @ Version::Two { .. })) => version,
-            (VERSION_2, _) => Version::Two { paused_ns: 0 },
-            (VERSION_3, _) => Version::Three,
+            (VERSION_2, Some(version @ IologVersion::Two { .. })) => version,
+            (VERSION_2, _) => IologVersion::Two { paused_ns: 0 },
+            (VERSION_3, _) => IologVersion::Three,
             _ => {
                 return Err(Fault::value(
                     "version",
@@ -131,7 +131,7 @@ impl Parser {
         // The length says nothing here.
         fields.word();
         frame(fields)?;
-        let Some(Version::Two { paused_ns }) = &mut self.version else {
+        let Some(IologVersion::Two { paused_ns }) = &mut self.version else {
             return Ok(Line::PassedOver);
         };
         *paused_ns = paused_ns.checked_add(pause_ns).ok_or_else(|| {
@@ -153,12 +153,12 @@ fn frame(fields: &Cursor<'_>) -> Result<Line, Fault> {
 
 /// Writes version 3: the header first, and each file added and opened before its first record.
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
+pub(crate) struct FioWriter {
     begun: bool,
     added: HashSet<u32>,
 }
 
-impl Writer {
+impl FioWriter {
     /// Appends the lines of a record. Every record can be expressed.
     pub(crate) fn write(
         &mut self,

@@ -112,9 +112,9 @@ impl Format {
             Format::Cloudphysics => Box::new(AnyLine(cloudphysics::parse)),
             Format::Disksim => Box::new(EveryLine(disksim::parse)),
             Format::Ssdsim => Box::new(EveryLine(ssdsim::parse)),
-            Format::Blkparse(None) => Box::new(blkparse::Parser::new(Action::choose(head))),
-            Format::Blkparse(Some(action)) => Box::new(blkparse::Parser::new(action)),
-            Format::Fio => Box::new(fio::Parser::default()),
+            Format::Blkparse(None) => Box::new(blkparse::BlkparseParser::new(Action::choose(head))),
+            Format::Blkparse(Some(action)) => Box::new(blkparse::BlkparseParser::new(action)),
+            Format::Fio => Box::new(fio::FioParser::default()),
             Format::Vscsi => Box::new(AnyLine(vscsi::Version::of(head).parser())),
             Format::Native | Format::Made => return None,
         })

@@ -27,7 +27,7 @@ use super::range::{
 };
 use super::wake::Wake;
 use crate::error::VolumeError;
-use crate::fetch::{Codec, EncodingPlan, Prepared, Preparer, ReadPlan, Reader};
+use crate::fetch::{Codec, EncodingPlan, PageReader, Prepared, Preparer, ReadPlan};
 use crate::volume::Volume;
 
 /// Pages that are read or written under one hold of the lock.
@@ -50,7 +50,7 @@ struct Changes {
 pub struct Disk {
     volume: Locked<Volume>,
     pub(super) medium: Arc<dyn Medium>,
-    reader: Reader,
+    reader: PageReader,
     preparer: Preparer,
     /// On volumes that encode.
     codecs: Option<Codecs>,

@@ -23,7 +23,7 @@ const FIELDS: usize = 24;
 
 /// How much is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+pub struct DurableMark {
     /// Epoch it was written in.
     pub epoch: u32,
     /// The checkpoint that the segment in use follows.
@@ -32,7 +32,7 @@ pub struct Mark {
     pub durable: u64,
 }
 
-impl Mark {
+impl DurableMark {
     /// Its bytes at `offset` of the segment; `out` is a sector at least.
     pub fn encode(&self, key: &VolumeKey, offset: u64, out: &mut [u8]) {
         out.fill(0);
@@ -44,12 +44,12 @@ impl Mark {
     }
 
     /// Reads the mark at `offset` of a segment; `None` if there is none that holds.
-    pub fn decode(bytes: &[u8], key: &VolumeKey, offset: u64) -> Option<Mark> {
+    pub fn decode(bytes: &[u8], key: &VolumeKey, offset: u64) -> Option<DurableMark> {
         let mut fields = Reader::new(bytes);
         if fields.take::<4>() != MAGIC {
             return None;
         }
-        let mark = Mark {
+        let mark = DurableMark {
             epoch: fields.u32(),
             checkpoint: fields.u64(),
             durable: fields.u64(),

@@ -10,7 +10,7 @@ use crate::error::NandError;
 use crate::format::Root;
 
 /// A checkpoint whose tables are written and whose root is not durable yet.
-pub(super) struct OpenCheckpoint {
+pub(super) struct PendingCheckpoint {
     /// Its number.
     checkpoint: u64,
     root: AlignedBuf,
@@ -43,7 +43,7 @@ impl Nand {
         root.encode(&self.id.key, self.areas.root(root.checkpoint), &mut bytes);
         // The tables hold what has gathered.
         self.journal.forget();
-        self.open_checkpoint = Some(OpenCheckpoint {
+        self.open_checkpoint = Some(PendingCheckpoint {
             checkpoint: root.checkpoint,
             root: bytes,
             is_written: false,
@@ -71,7 +71,7 @@ impl Nand {
     /// The root of a checkpoint is durable, unless it has been finished since: nothing up to its last event is young
     /// any more, and the journal starts anew.
     pub(crate) fn end_checkpoint(&mut self, checkpoint: u64) -> Result<(), NandError> {
-        let ended = |open: &mut OpenCheckpoint| open.checkpoint == checkpoint && open.is_written;
+        let ended = |open: &mut PendingCheckpoint| open.checkpoint == checkpoint && open.is_written;
         let Some(open) = self.open_checkpoint.take_if(ended) else {
             return Ok(());
         };

@@ -42,7 +42,7 @@ mod programs;
 
 pub(crate) use barriers::OpenBarrier;
 
-use checkpoints::OpenCheckpoint;
+use checkpoints::PendingCheckpoint;
 use copies::{CopyFound, SensedPage};
 
 /// What is kept of a block besides the translation layer's record.
@@ -103,7 +103,7 @@ pub struct Nand {
     /// or the checkpoint, says it.
     window: u64,
     window_noted: u64,
-    open_checkpoint: Option<OpenCheckpoint>,
+    open_checkpoint: Option<PendingCheckpoint>,
     failed: Option<String>,
 }
 

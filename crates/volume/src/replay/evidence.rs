@@ -19,11 +19,11 @@ use crate::scan::{FoundUnit, Quality};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReplayEvent {
     pub stamp: u64,
-    pub what: What,
+    pub what: ReplayEventKind,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum What {
+pub(super) enum ReplayEventKind {
     Page { lpn: Lpn },
     Change(Change),
 }
@@ -58,7 +58,7 @@ impl<'a> Evidence<'a> {
                     stamp,
                     change,
                 } => {
-                    let what = What::Change(change);
+                    let what = ReplayEventKind::Change(change);
                     events.insert(sequence, ReplayEvent { stamp, what });
                 }
                 JournalEntry::Dead {
@@ -66,7 +66,7 @@ impl<'a> Evidence<'a> {
                     write_seq,
                     stamp,
                 } => {
-                    let what = What::Page { lpn };
+                    let what = ReplayEventKind::Page { lpn };
                     events.insert(write_seq, ReplayEvent { stamp, what });
                 }
                 JournalEntry::Window { oldest } => window = window.max(oldest),
@@ -90,7 +90,7 @@ impl<'a> Evidence<'a> {
             let whole = unit.quality > Quality::Broken || write_seq <= tail.durable;
             if write_seq > root.sequence && whole {
                 let (lpn, stamp) = (unit.record.lpn, unit.record.stamp);
-                let what = What::Page { lpn };
+                let what = ReplayEventKind::Page { lpn };
                 events.insert(write_seq, ReplayEvent { stamp, what });
             }
         }

@@ -38,7 +38,7 @@ mod state;
 pub(crate) use lost::NOWHERE;
 pub(crate) use replayed::{Lost, Replayed};
 
-use evidence::{Evidence, ReplayEvent, What};
+use evidence::{Evidence, ReplayEvent, ReplayEventKind};
 use locations::check_locations;
 use lost::stand_in;
 use state::ReplayState;
@@ -105,7 +105,7 @@ pub(crate) fn replay(
     {
         // Its event is known: it may not be forgotten with the unit that stands for it.
         let ReplayEvent { stamp, what } = evidence.events[&lost.write_seq];
-        if let What::Page { lpn } = what {
+        if let ReplayEventKind::Page { lpn } = what {
             let block = geometry.block_of(lost.unit);
             let young = replayed.young.entry(block).or_default();
             young.push(Young {

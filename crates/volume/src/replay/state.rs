@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use flashlore_content::history::{History, TooOld, Version};
 use flashlore_flash::{Lpn, ObjectId};
 
-use super::evidence::{Evidence, ReplayEvent, What};
+use super::evidence::{Evidence, ReplayEvent, ReplayEventKind};
 use crate::error::VolumeError;
 use crate::format::{Change, Identity, MapRow, Root};
 use crate::load::{Tables, objects_of};
@@ -66,8 +66,8 @@ impl<'a> ReplayState<'a> {
 
     pub fn apply(&mut self, sequence: u64, evidence: &Evidence<'_>) -> Result<(), VolumeError> {
         let ReplayEvent { stamp, what } = evidence.events[&sequence];
-        if let What::Page { lpn } | What::Change(Change::Share { lpn, .. } | Change::Trim { lpn }) =
-            what
+        if let ReplayEventKind::Page { lpn }
+        | ReplayEventKind::Change(Change::Share { lpn, .. } | Change::Trim { lpn }) = what
             && lpn.index() >= self.old.len()
         {
             return Err(VolumeError::Damaged(format!(
@@ -82,19 +82,19 @@ impl<'a> ReplayState<'a> {
         }
         self.stamp = self.stamp.max(stamp);
         match what {
-            What::Page { lpn } => {
+            ReplayEventKind::Page { lpn } => {
                 self.record(lpn, stamp);
                 self.set(lpn, sequence);
             }
-            What::Change(Change::Share { lpn, write_seq }) => {
+            ReplayEventKind::Change(Change::Share { lpn, write_seq }) => {
                 self.record(lpn, stamp);
                 self.share(sequence, lpn, write_seq)?;
             }
-            What::Change(Change::Trim { lpn }) => {
+            ReplayEventKind::Change(Change::Trim { lpn }) => {
                 self.record(lpn, stamp);
                 self.clear(lpn);
             }
-            What::Change(change) => {
+            ReplayEventKind::Change(change) => {
                 let payload = evidence.payload(sequence, change);
                 self.apply_to_history(sequence, stamp, change, payload)?;
             }

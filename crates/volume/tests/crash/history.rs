@@ -91,7 +91,7 @@ pub enum Op {
         pick: u32,
     },
     /// Back to the instant with this number among those in the window, over again.
-    Return {
+    Rewind {
         pick: u32,
     },
     /// Everything before such an instant is given up.
@@ -331,7 +331,7 @@ impl Host {
             Op::DeleteSnapshot { pick }
         } else if falls(habits.history) {
             let pick = draw.below(1000) as u32;
-            Op::Return { pick }
+            Op::Rewind { pick }
         } else if falls(habits.history / 4) {
             let pick = draw.below(1000) as u32;
             Op::Forget { pick }

@@ -381,7 +381,7 @@ fn a_purged_entry_is_met_after_a_process_died() {
         .map(|(lpn, value)| write(Lpn(lpn), value))
         .collect();
     ops.extend([Op::Trim { lpn: Lpn(12) }, Op::Forget { pick: 260 }]);
-    ops.extend([Op::Trim { lpn: Lpn(15) }, Op::Return { pick: 845 }]);
+    ops.extend([Op::Trim { lpn: Lpn(15) }, Op::Rewind { pick: 845 }]);
     ops.extend([Op::Purge { first: 14, end: 16 }, Op::Flush]);
     ops.extend([
         write(Lpn(17), 1014),
@@ -421,7 +421,7 @@ fn a_rewind_to_the_oldest_instant_needs_a_checkpoint() {
         fua_at(Lpn(0), 2_000_002, 1_000_002),
         write_at(Lpn(5), 2_000_003, 1_000_003),
         Op::Flush,
-        Op::Return { pick: 903 },
+        Op::Rewind { pick: 903 },
     ];
     let cut = Generation {
         trouble: Trouble::Cut(93),
@@ -452,10 +452,10 @@ fn returns_fill_a_history_with_snapshots() {
         Op::Trim { lpn: Lpn(1) },
         Op::Trim { lpn: Lpn(1) },
         Op::Snapshot,
-        Op::Return { pick: 121 },
-        Op::Return { pick: 193 },
+        Op::Rewind { pick: 121 },
+        Op::Rewind { pick: 193 },
         Op::Snapshot,
-        Op::Return { pick: 658 },
+        Op::Rewind { pick: 658 },
         Op::Reopen,
     ];
     let generations = vec![Generation::calm(ops.into())];
@@ -569,10 +569,10 @@ fn a_checkpoint_without_a_flush_is_told_by_its_root_alone() {
                         value: 3,
                         now: 1000044,
                     },
-                    Return { pick: 67 },
+                    Rewind { pick: 67 },
                     Read { lpn: Lpn(1) },
                     Read { lpn: Lpn(0) },
-                    Return { pick: 752 },
+                    Rewind { pick: 752 },
                     Checkpoint,
                     Collect { steps: 3 },
                     Snapshot,
@@ -613,8 +613,8 @@ fn a_checkpoint_without_a_flush_is_told_by_its_root_alone() {
                         value: 1073742831,
                         now: 1000047,
                     },
-                    Return { pick: 87 },
-                    Return { pick: 251 },
+                    Rewind { pick: 87 },
+                    Rewind { pick: 251 },
                     Write {
                         lpn: Lpn(1),
                         value: 3,

@@ -342,7 +342,7 @@ impl Session {
                 self.unless_refused(done)?;
             }
             Op::DeleteSnapshot { pick } => self.delete_snapshot(pick)?,
-            Op::Return { pick } => self.rewind_to(pick)?,
+            Op::Rewind { pick } => self.rewind_to(pick)?,
             Op::Forget { pick } => self.forget(pick)?,
             Op::Purge { first: 0, end } if end >= self.volume().exported() => self.purge_all()?,
             Op::Purge { first, end } => {

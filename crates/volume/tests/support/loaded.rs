@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use flashlore_medium::{Medium, SECTOR};
-use flashlore_volume::format::mark::{MARK_BYTES, Mark};
+use flashlore_volume::format::mark::{DurableMark, MARK_BYTES};
 use flashlore_volume::format::tables::{TABLE_PAGE_BYTES, decode_page};
 use flashlore_volume::format::{Areas, Batch, Root, Superblock, TablePage, TableSlot};
 use flashlore_volume::{DumpParts, VolumeError, dump, load};
@@ -17,7 +17,7 @@ pub struct Loaded {
     pub tail: load::JournalTail,
     /// Where the mark lies, and what it says of this journal.
     pub mark_at: u64,
-    pub mark: Option<Mark>,
+    pub mark: Option<DurableMark>,
 }
 
 impl Loaded {
@@ -34,7 +34,7 @@ impl Loaded {
         let mark_at = areas.journal(root.checkpoint + 1) + within;
         let mut sector = [0; SECTOR];
         medium.read(mark_at, &mut sector)?;
-        let mark = Mark::decode(&sector, &id.key, within);
+        let mark = DurableMark::decode(&sector, &id.key, within);
         Ok(Loaded {
             mark_at,
             mark: mark.filter(|mark| mark.checkpoint == root.checkpoint),

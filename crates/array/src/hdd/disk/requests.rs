@@ -8,7 +8,7 @@
 
 use super::super::Time;
 use super::super::mechanism::{Passage, Run};
-use super::{Hdd, Serving, Stage};
+use super::{Hdd, Serving, ServingStage};
 
 impl Hdd {
     /// Serves a read and returns when it ends. It waits for nothing that is not known, so all of it is decided
@@ -112,7 +112,7 @@ impl Hdd {
         self.statistics.cached_writes += 1;
         let bus = self.bus(end - lba);
         self.statistics.bus += bus;
-        self.go_on(serving, now + bus, Stage::Ending);
+        self.go_on(serving, now + bus, ServingStage::Ending);
     }
 
     /// The cache is full: when there may be room. The piece being destaged ends then, or, if there was none,
@@ -134,9 +134,9 @@ impl Hdd {
         let at = self.destaged_at.max(now);
         self.statistics.held_up += at - now;
         let stage = if clean {
-            Stage::Ending
+            ServingStage::Ending
         } else {
-            Stage::Draining
+            ServingStage::Draining
         };
         self.go_on(serving, at, stage);
     }

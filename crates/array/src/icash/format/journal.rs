@@ -22,14 +22,14 @@ pub fn heads_of(images: u32) -> u64 {
 
 /// An image of a batch: the block it is of and the CRC-32 of its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Image {
+pub struct HomeImage {
     pub block: ArrayBlock,
     pub crc: u32,
 }
 
 /// The bytes of the heads of a batch, whole blocks.
 /// `taken` says when the batch was taken, in seconds since 1970; 0 if nobody knows.
-pub fn encode(images: &[Image], tag: u64, taken: u32) -> Vec<u8> {
+pub fn encode(images: &[HomeImage], tag: u64, taken: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     let names = names_of(images);
     let parts = images.len().div_ceil(IMAGES).max(1);
@@ -57,7 +57,7 @@ pub fn taken(bytes: &[u8]) -> Option<u32> {
 }
 
 /// A checksum of all images, which every head of a batch has.
-fn names_of(images: &[Image]) -> u32 {
+fn names_of(images: &[HomeImage]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     for image in images {
         hasher.update(&image.block.0.to_le_bytes());
@@ -67,7 +67,7 @@ fn names_of(images: &[Image]) -> u32 {
 }
 
 /// The images of a batch, if the bytes are heads that belong together.
-pub fn parse(bytes: &[u8], tag: u64) -> Option<Vec<Image>> {
+pub fn parse(bytes: &[u8], tag: u64) -> Option<Vec<HomeImage>> {
     let first = bytes.get(..BLOCK_BYTES)?;
     let names = get_u32(first, 16);
     let count = get_u32(first, 24) as usize;
@@ -82,7 +82,7 @@ pub fn parse(bytes: &[u8], tag: u64) -> Option<Vec<Image>> {
             return None;
         }
         let here = (count - part * IMAGES).min(IMAGES);
-        images.extend((0..here).map(|index| Image {
+        images.extend((0..here).map(|index| HomeImage {
             block: ArrayBlock(get_u32(head, IMAGES_AT + IMAGE_BYTES * index)),
             crc: get_u32(head, IMAGES_AT + IMAGE_BYTES * index + 4),
         }));
@@ -98,8 +98,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_batch_comes_back(numbers in prop::collection::vec(any::<(u32, u32)>(), 0..1200), lost: prop::sample::Index) {
-            let images: Vec<Image> = { numbers.iter() }
-                .map(|&(block, crc)| Image { block: ArrayBlock(block), crc })
+            let images: Vec<HomeImage> = { numbers.iter() }
+                .map(|&(block, crc)| HomeImage { block: ArrayBlock(block), crc })
                 .collect();
             let mut bytes = encode(&images, 7, 99);
             prop_assert_eq!(taken(&bytes), Some(99));

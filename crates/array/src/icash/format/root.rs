@@ -28,7 +28,7 @@ pub struct Head {
 pub struct Root {
     /// Number of its checkpoint, from 1.
     pub checkpoint: u64,
-    /// The opening that wrote it, from 1; 0 for the one that a new array has.
+    /// The mount epoch that wrote it, from 1; 0 for the one that a new array has.
     pub epoch: u32,
     pub session: u32,
     /// Whether somebody uses the array, or did and never closed it.

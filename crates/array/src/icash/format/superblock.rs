@@ -79,7 +79,7 @@ impl Shape {
     }
 }
 
-/// Which session a medium is of: numbers of openings and ends.
+/// Which session a medium is of. Opening the array and closing it each begin a new one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Session {
     /// The slow medium has reached this one.

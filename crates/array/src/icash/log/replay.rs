@@ -37,7 +37,7 @@ pub struct LogShape {
     pub segments: u32,
     /// Blocks of one.
     pub segment_blocks: u32,
-    /// The opening that wrote the root. What another one began behind it does not count.
+    /// The mount epoch that wrote the root. What another epoch began behind it does not count.
     pub epoch: u32,
 }
 
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_another_opening_does_not_count() {
+    fn a_group_of_another_epoch_does_not_count() {
         let packed = pack(group(2, 1, 9), HEAD, &BTreeSet::new(), &records(&[50])).unwrap();
         let mut log = BTreeMap::new();
         write(&mut log, &packed);

@@ -125,7 +125,7 @@ pub struct RecoverArgs {
 #[command(
     after_help = "Example:\n  flashlore read disk --at \"10min ago\" --offset 1MiB --length 4KiB | xxd"
 )]
-pub struct ReadArgs {
+pub struct ReadVolumeArgs {
     /// The volume
     #[command(flatten)]
     pub volume: VolumeArgs,

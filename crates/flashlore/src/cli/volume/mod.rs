@@ -30,7 +30,7 @@ pub use create::{
     ArrayArgs, ArrayBudgets, ArrayMode, CloneArgs, CreateArgs, MountArgs, OnPressure, VolumeSystem,
 };
 pub use history::{
-    DiffArgs, LogArgs, MarkArgs, PurgeArgs, ReadArgs, RecoverArgs, SnapshotCommand,
+    DiffArgs, LogArgs, MarkArgs, PurgeArgs, ReadVolumeArgs, RecoverArgs, SnapshotCommand,
     SnapshotListArgs,
 };
 pub use resize::ResizeArgs;

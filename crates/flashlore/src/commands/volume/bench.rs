@@ -18,7 +18,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use tempfile::TempDir;
 
 use super::create::{Asked, asked};
-use super::{Named, clocks, disk_failed, failed, mode, named, open};
+use super::{DirectoryNames, clocks, disk_failed, failed, mode, named, open};
 use crate::cli::{
     ArrayArgs, ArrayBudgets, BenchArgs, BenchPattern, CreateArgs, OnPressure, VolumeSystem,
 };
@@ -180,7 +180,7 @@ fn check(
     made: bool,
 ) -> Result<(), CliError> {
     let directory: &Path = &args.volume.directory;
-    let Named { disk, units, .. } = named(&args.volume);
+    let DirectoryNames { disk, units, .. } = named(&args.volume);
     if load.bytes as u64 > size {
         return Err(CliError::Usage(format!(
             "--block-size is {} bytes, the {disk} has {size}",

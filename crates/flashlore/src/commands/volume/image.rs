@@ -18,9 +18,10 @@ use flashlore_volume::disk::{BlockDevice, DiskError};
 
 use super::history::tell_missing;
 use super::{
-    Named, clocks, disk_failed, failed, home, mode, named, open, reach, tell_of, unexpected,
+    DirectoryNames, clocks, disk_failed, failed, home, mode, named, open, reach, tell_of,
+    unexpected,
 };
-use crate::cli::{ExportArgs, ImportArgs, ReadArgs, VolumeArgs};
+use crate::cli::{ExportArgs, ImportArgs, ReadVolumeArgs, VolumeArgs};
 use crate::error::CliError;
 use crate::output::tell;
 use crate::progress::Progress;
@@ -44,7 +45,7 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
         )));
     }
     let service = open(&args.volume)?;
-    let Named { disk, units, .. } = named(&args.volume);
+    let DirectoryNames { disk, units, .. } = named(&args.volume);
     let mut end = 0;
     let copied = copy_in(&*service, args, &mut image, &mut end);
     // Also where the image was refused, or did not fit: otherwise the next opening finds a volume that was not closed.
@@ -453,7 +454,7 @@ fn pages_one_by_one(
 }
 
 /// Writes bytes to standard output.
-pub fn read(args: &ReadArgs) -> Result<(), CliError> {
+pub fn read(args: &ReadVolumeArgs) -> Result<(), CliError> {
     let reach = reach(&args.volume)?;
     let (at, machine) = (args.at.as_deref(), args.machine);
     let mut source = ImageSource::open(&args.volume, reach, at, machine, args.allow_missing)?;

@@ -15,7 +15,7 @@ use flashlore_volume::{CheckReport, DumpParts, Finding, Lpn, Ppn, load};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Named, failed, home, medium, mode, named, reach, tell_of, unexpected};
+use super::{DirectoryNames, failed, home, medium, mode, named, reach, tell_of, unexpected};
 use crate::cli::{CheckArgs, DumpArgs, DumpPart, ScrubArgs, VolumeArgs};
 use crate::error::CliError;
 use crate::output::print;
@@ -216,7 +216,7 @@ fn volume_text(report: &CheckReport) -> String {
 
 pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
     let mut reach = reach(&args.volume)?;
-    let Named {
+    let DirectoryNames {
         is_array, units, ..
     } = named(&args.volume);
     let progress = Progress::phase("scrubbing");

@@ -67,7 +67,7 @@ fn mode(args: &VolumeArgs) -> Mode {
 }
 
 /// What messages call what is in a directory, and what an image is of.
-struct Named {
+struct DirectoryNames {
     is_array: bool,
     /// A volume or an array, with its article.
     whole: &'static str,
@@ -77,15 +77,15 @@ struct Named {
     units: &'static str,
 }
 
-fn named(args: &VolumeArgs) -> Named {
+fn named(args: &VolumeArgs) -> DirectoryNames {
     match home(args).is_array() {
-        true => Named {
+        true => DirectoryNames {
             is_array: true,
             whole: "an array",
             disk: "machine",
             units: "blocks",
         },
-        false => Named {
+        false => DirectoryNames {
             is_array: false,
             whole: "a volume",
             disk: "volume",

@@ -21,7 +21,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::http::Answer;
+use super::http::HttpAnswer;
 
 const DOCUMENT: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
@@ -56,8 +56,8 @@ static POLICY: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-pub(super) fn answer() -> Answer {
-    Answer {
+pub(super) fn answer() -> HttpAnswer {
+    HttpAnswer {
         status: "200 OK",
         content_type: "text/html; charset=utf-8",
         policy: &POLICY,

@@ -4,7 +4,7 @@
 
 use flashlore_array::element::{DeviceOperation, OperationKind};
 use flashlore_array::hdd::{Completion, Raid0};
-use flashlore_array::timed::{Device, TimedError};
+use flashlore_array::timed::{TimedDevice, TimedError};
 use flashlore_flash::Time;
 use flashlore_trace::Op;
 
@@ -36,7 +36,7 @@ impl<'a> FastDevice<'a> {
     }
 }
 
-impl Device for FastDevice<'_> {
+impl TimedDevice for FastDevice<'_> {
     fn submit(
         &mut self,
         time: Time,
@@ -100,7 +100,7 @@ impl SlowDevice {
     }
 }
 
-impl Device for SlowDevice {
+impl TimedDevice for SlowDevice {
     fn submit(
         &mut self,
         time: Time,
@@ -112,7 +112,7 @@ impl Device for SlowDevice {
             OperationKind::Write => self.writes += 1,
             OperationKind::Sync => {}
         }
-        Device::submit(&mut self.disks, time, id, operation)
+        TimedDevice::submit(&mut self.disks, time, id, operation)
     }
 
     fn next_event(&self) -> Option<Time> {
@@ -120,6 +120,6 @@ impl Device for SlowDevice {
     }
 
     fn advance(&mut self, until: Time, done: &mut Vec<Completion>) -> Result<(), TimedError> {
-        Device::advance(&mut self.disks, until, done)
+        TimedDevice::advance(&mut self.disks, until, done)
     }
 }

@@ -15,7 +15,7 @@ use crate::engine::measure::Measured;
 use crate::results::{Array, Host, ResponseByKind, RunResult, RunSpeed};
 
 /// Where everything stood when counting began.
-pub struct Base {
+pub struct ArrayBaseline {
     /// When.
     pub time: Time,
     fast: Traffic,
@@ -24,7 +24,7 @@ pub struct Base {
     /// Reads and writes.
     disk_operations: (u64, u64),
     counted: Counted,
-    disks: hdd::Statistics,
+    disks: hdd::DiskStatistics,
     joules: Option<f64>,
     processor: Time,
 }
@@ -32,12 +32,12 @@ pub struct Base {
 /// What an element counts of itself.
 enum Counted {
     ICash(Box<icash::Counters>),
-    Rival(rivals::Counters),
+    Rival(rivals::RivalCounters),
 }
 
-impl Base {
+impl ArrayBaseline {
     /// The present.
-    pub fn of(setup: &mut Setup<'_>) -> Base {
+    pub fn of(setup: &mut Setup<'_>) -> ArrayBaseline {
         let statistics = setup.made.element().statistics();
         let (
             ssd,
@@ -47,7 +47,7 @@ impl Base {
                 writes,
             },
         ) = setup.engine.devices();
-        Base {
+        ArrayBaseline {
             time: setup.engine.now(),
             fast: statistics.fast,
             slow: statistics.slow,
@@ -70,11 +70,11 @@ pub fn report(
     summary: &Summary,
     setup: &mut Setup<'_>,
     (measured, pages): (&Measured, &Pages),
-    base: &Base,
+    base: &ArrayBaseline,
     span: Time,
     run: RunSpeed,
 ) -> RunResult {
-    let now = Base::of(setup);
+    let now = ArrayBaseline::of(setup);
     let result = setup.engine.devices().0.ssd.result(summary);
     let array = array_of(config, setup, pages, base, &now, span);
     RunResult {
@@ -101,8 +101,8 @@ fn array_of(
     config: &RunConfig,
     setup: &Setup<'_>,
     pages: &Pages,
-    base: &Base,
-    now: &Base,
+    base: &ArrayBaseline,
+    now: &ArrayBaseline,
     span: Time,
 ) -> Array {
     let array = &config.system.array;
@@ -184,10 +184,10 @@ fn of_icash(figures: Array, element: &icash::ICash, counted: &icash::Counters) -
     }
 }
 
-fn of_rival(figures: Array, now: &rivals::Counters, base: &rivals::Counters) -> Array {
-    let hits = |c: &rivals::Counters| c.read_hits + c.write_hits;
-    let misses = |c: &rivals::Counters| c.read_misses + c.write_misses;
-    let shared = |c: &rivals::Counters| c.shared_fills + c.shared_writes + c.silent_writes;
+fn of_rival(figures: Array, now: &rivals::RivalCounters, base: &rivals::RivalCounters) -> Array {
+    let hits = |c: &rivals::RivalCounters| c.read_hits + c.write_hits;
+    let misses = |c: &rivals::RivalCounters| c.read_misses + c.write_misses;
+    let shared = |c: &rivals::RivalCounters| c.shared_fills + c.shared_writes + c.silent_writes;
     Array {
         fills: now.fills - base.fills,
         hits: hits(now) - hits(base),

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::chains::Chains;
 use super::contents::{Contents, HeldContent};
-use super::report::{Base, report};
+use super::report::{ArrayBaseline, report};
 use super::setup::{Setup, set_up};
 use crate::config::{RunConfig, UNIT_BYTES};
 use crate::engine::driver::sender::Sender;
@@ -82,7 +82,7 @@ pub fn simulate(
         latest: 0,
     };
     run.hear_nothing();
-    let mut base = Base::of(&mut run.setup);
+    let mut base = ArrayBaseline::of(&mut run.setup);
     let mut block = RequestBlock::default();
     source.rewind()?;
     let (mut done, mut unreported) = (0, 0);
@@ -170,7 +170,7 @@ impl Run<'_> {
     }
 
     /// Counting begins with the next request, when there is room for it.
-    fn begin_measuring(&mut self) -> Result<Base, RunError> {
+    fn begin_measuring(&mut self) -> Result<ArrayBaseline, RunError> {
         self.setup.engine.wait_for_room()?;
         self.take_answers();
         self.is_measuring = true;
@@ -178,7 +178,7 @@ impl Run<'_> {
         self.latest = self.setup.engine.now();
         self.measured_from = self.latest;
         self.setup.engine.devices_mut().0.ssd.begin_measuring();
-        Ok(Base::of(&mut self.setup))
+        Ok(ArrayBaseline::of(&mut self.setup))
     }
 
     /// Carries a request out, and lets its steps begin when there is room for them.

@@ -364,7 +364,7 @@ fn on_the_ssd(
 fn disks(array: &ArrayConfig, needed: u64) -> Result<Raid0, RunError> {
     let refused = |error: &dyn std::fmt::Display| RunError::Disks(error.to_string());
     let drive = drives::named(&array.drive).ok_or_else(|| refused(&"there is no such drive"))?;
-    let options = hdd::Options {
+    let options = hdd::DiskOptions {
         scheduler: array.scheduler,
         write_back: array.write_cache,
     };

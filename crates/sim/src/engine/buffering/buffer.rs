@@ -15,7 +15,7 @@ use flashlore_flash::{Lpn, Time};
 use flashlore_ftl::buffer::{BufferPlace, Policy, Put, WriteBuffer};
 
 use super::line::Line;
-use super::{Buffering, BufferingStep, Here, Traffic, Unit, most_leaving};
+use super::{Buffering, BufferingStep, Here, Traffic, UnitChange, most_leaving};
 use crate::engine::driver::What;
 use crate::results::BufferTraffic;
 
@@ -32,7 +32,7 @@ struct Page {
 
 impl Page {
     /// A write, over what is known of the page here.
-    fn over(unit: &Unit, older: Option<Page>) -> Page {
+    fn over(unit: &UnitChange, older: Option<Page>) -> Page {
         Page {
             value: unit.value,
             ratio: unit.ratio,
@@ -64,7 +64,7 @@ impl BufferedWrites {
         }
     }
 
-    fn write(&mut self, unit: Unit, steps: &mut Vec<BufferingStep>) {
+    fn write(&mut self, unit: UnitChange, steps: &mut Vec<BufferingStep>) {
         self.writes += 1;
         if self.line.has(unit.lpn) || !self.take(unit, unit.arrival, steps) {
             self.line.push(unit);
@@ -73,7 +73,7 @@ impl BufferedWrites {
     }
 
     /// Takes a write, if its page is held or a place is free.
-    fn take(&mut self, unit: Unit, at: Time, steps: &mut Vec<BufferingStep>) -> bool {
+    fn take(&mut self, unit: UnitChange, at: Time, steps: &mut Vec<BufferingStep>) -> bool {
         let page = Page::over(&unit, self.buffer.get(unit.lpn));
         match self.buffer.put(unit.lpn, page) {
             Put::Full => return false,
@@ -84,7 +84,7 @@ impl BufferedWrites {
         true
     }
 
-    fn trim(&mut self, unit: Unit, steps: &mut Vec<BufferingStep>) {
+    fn trim(&mut self, unit: UnitChange, steps: &mut Vec<BufferingStep>) {
         let at = unit.arrival;
         let trimmed = &mut self.counted.trimmed;
         self.line.take_all(unit.lpn, |write| {
@@ -116,7 +116,7 @@ impl BufferedWrites {
             && let Some((place, lpn, page)) = self.buffer.evict()
         {
             self.counted.evictions += 1;
-            let unit = Unit {
+            let unit = UnitChange {
                 lpn,
                 value: page.value,
                 ratio: page.ratio,
@@ -140,7 +140,7 @@ impl BufferedWrites {
 impl Buffering for BufferedWrites {
     fn request(&mut self, _: &mut Vec<BufferingStep>) {}
 
-    fn change(&mut self, unit: Unit, steps: &mut Vec<BufferingStep>) {
+    fn change(&mut self, unit: UnitChange, steps: &mut Vec<BufferingStep>) {
         if unit.what == What::Trim {
             self.trim(unit, steps);
         } else {

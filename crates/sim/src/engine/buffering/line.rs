@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use flashlore_flash::Lpn;
 use rustc_hash::FxHashMap;
 
-use super::Unit;
+use super::UnitChange;
 
 /// The changes of one page that wait.
 #[derive(Debug, Clone, Copy)]
@@ -22,14 +22,14 @@ struct OfPage {
 /// The changes that wait for a place.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct Line {
-    changes: VecDeque<(u64, Unit)>,
+    changes: VecDeque<(u64, UnitChange)>,
     pages: FxHashMap<Lpn, OfPage>,
     /// Changes that have come so far.
     numbers: u64,
 }
 
 impl Line {
-    pub fn push(&mut self, unit: Unit) {
+    pub fn push(&mut self, unit: UnitChange) {
         let number = self.numbers;
         self.numbers += 1;
         self.changes.push_back((number, unit));
@@ -41,7 +41,7 @@ impl Line {
         of_page.last = number;
     }
 
-    pub fn first(&self) -> Option<Unit> {
+    pub fn first(&self) -> Option<UnitChange> {
         self.changes.front().map(|&(_, unit)| unit)
     }
 
@@ -72,7 +72,7 @@ impl Line {
     }
 
     /// The changes of a page need no place any more.
-    pub fn take_all(&mut self, lpn: Lpn, mut taken: impl FnMut(Unit)) {
+    pub fn take_all(&mut self, lpn: Lpn, mut taken: impl FnMut(UnitChange)) {
         if self.pages.remove(&lpn).is_none() {
             return;
         }
@@ -107,8 +107,8 @@ mod tests {
     use super::*;
     use crate::engine::driver::What;
 
-    fn change(lpn: u32) -> Unit {
-        Unit {
+    fn change(lpn: u32) -> UnitChange {
+        UnitChange {
             lpn: Lpn(lpn),
             value: PageTag(0),
             ratio: 0,

@@ -48,7 +48,7 @@ pub enum BufferingOptions {
 
 /// The write or trim of one unit, as it arrives.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Unit {
+pub(super) struct UnitChange {
     pub lpn: Lpn,
     pub value: PageTag,
     /// R_c as the trace has it, in 1/65535; 0 where it has none.
@@ -66,9 +66,9 @@ pub(super) enum BufferingStep {
     /// A unit of this request was served from an instant on, and is done.
     Answer(u32, Time),
     /// A change goes on from this place.
-    Leave(BufferPlace, Unit),
+    Leave(BufferPlace, UnitChange),
     /// A change goes on by itself and answers its request.
-    Pass(Unit),
+    Pass(UnitChange),
 }
 
 /// What was counted, of one kind of buffer.
@@ -87,7 +87,7 @@ pub(super) trait Buffering {
     /// A request of any kind has arrived with all its units.
     fn request(&mut self, steps: &mut Vec<BufferingStep>);
     /// A write or trim arrives.
-    fn change(&mut self, unit: Unit, steps: &mut Vec<BufferingStep>);
+    fn change(&mut self, unit: UnitChange, steps: &mut Vec<BufferingStep>);
     /// What a read finds of a page here; counted if that is all it needs.
     fn reads(&mut self, lpn: Lpn) -> Option<Here>;
     /// Those that wait for a place.

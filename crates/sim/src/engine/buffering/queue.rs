@@ -14,13 +14,13 @@ use flashlore_flash::{Lpn, Time};
 use flashlore_ftl::buffer::{BufferPlace, WriteQueue};
 
 use super::line::Line;
-use super::{Buffering, BufferingStep, Here, Traffic, Unit, most_leaving};
+use super::{Buffering, BufferingStep, Here, Traffic, UnitChange, most_leaving};
 use crate::engine::driver::What;
 use crate::results::QueueTraffic;
 
 /// A write queue and those that wait for it.
 pub(super) struct QueuedWrites {
-    queue: WriteQueue<Unit>,
+    queue: WriteQueue<UnitChange>,
     line: Line,
     places: u32,
     early_ack: bool,
@@ -48,7 +48,7 @@ impl QueuedWrites {
     }
 
     /// A change takes a place, if one is free.
-    fn enter(&mut self, mut unit: Unit, at: Time, steps: &mut Vec<BufferingStep>) -> bool {
+    fn enter(&mut self, mut unit: UnitChange, at: Time, steps: &mut Vec<BufferingStep>) -> bool {
         let newest = self.queue.get(unit.lpn);
         if unit.what == What::Modify && newest.is_some_and(|n| n.what != What::Modify) {
             unit.what = What::Write;
@@ -116,7 +116,7 @@ impl Buffering for QueuedWrites {
         }
     }
 
-    fn change(&mut self, unit: Unit, steps: &mut Vec<BufferingStep>) {
+    fn change(&mut self, unit: UnitChange, steps: &mut Vec<BufferingStep>) {
         self.writes += u64::from(unit.what != What::Trim);
         if !self.enter(unit, unit.arrival, steps) {
             self.line.push(unit);

@@ -19,7 +19,7 @@ use flashlore_trace::{Op, Request};
 use super::changes::{Change, What};
 use super::{DriveError, Driver, Payload, Result};
 use crate::config::ReadOrder;
-use crate::engine::buffering::{Buffering, BufferingOptions, BufferingStep, Traffic, Unit};
+use crate::engine::buffering::{Buffering, BufferingOptions, BufferingStep, Traffic, UnitChange};
 use crate::engine::requests::{InFlight, SentBy};
 use crate::engine::system::System;
 
@@ -223,7 +223,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
                 None if what != What::Trim => self.unnamed_value(),
                 _ => PageTag(u32::MAX),
             };
-            let unit = Unit {
+            let unit = UnitChange {
                 lpn: Lpn(request.lpn + i),
                 value,
                 ratio: payload.ratio(i as usize),
@@ -263,7 +263,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
     }
 
     /// A change leaves its place in the buffer.
-    fn leave(&mut self, at: Time, place: BufferPlace, unit: Unit) -> Result<()> {
+    fn leave(&mut self, at: Time, place: BufferPlace, unit: UnitChange) -> Result<()> {
         let op = match unit.what {
             What::Trim => Op::Trim,
             What::Write | What::Modify | What::Scan => Op::Write,
@@ -280,11 +280,11 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
             measured: false,
             by: SentBy::Buffer,
         });
-        self.hand_on(at, Unit { slot, ..unit })
+        self.hand_on(at, UnitChange { slot, ..unit })
     }
 
     /// A change goes on to the translation layer.
-    fn hand_on(&mut self, at: Time, unit: Unit) -> Result<()> {
+    fn hand_on(&mut self, at: Time, unit: UnitChange) -> Result<()> {
         let change = Change {
             ratio: unit.ratio,
             ..self.change(unit.lpn, unit.value, unit.slot, unit.what)

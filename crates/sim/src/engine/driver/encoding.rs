@@ -251,7 +251,7 @@ impl<S: System, D: DerefMut<Target = S>> Driver<D> {
         self.codec.scan_due = Some(due + gap - gap % period);
     }
 
-    /// Makes the next page that the scan found cold whole, if its dies are idle before `bound`; whether time
+    /// Materializes the next page that the scan found cold, if its dies are idle before `bound`; whether time
     /// has passed for that.
     pub(super) fn merge_cold_before(&mut self, bound: Time) -> Result<bool> {
         let Some(idle) = self.system.cold_start() else {

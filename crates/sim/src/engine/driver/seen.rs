@@ -11,7 +11,7 @@ use crate::engine::requests::InFlight;
 
 /// What a read of a unit found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundVersion {
     pub request: u64,
     pub lpn: Lpn,
     /// 0 for a page that was never written.
@@ -25,7 +25,7 @@ pub(super) struct Seen {
     mapped: HashMap<Lpn, Time>,
     /// Those, or parts of those, that the buffer had when a read asked it last.
     buffered: HashMap<Lpn, Time>,
-    pub found: Vec<Found>,
+    pub found: Vec<FoundVersion>,
 }
 
 impl Seen {
@@ -45,7 +45,7 @@ impl Seen {
     /// A unit is read.
     pub fn read(&mut self, flight: &InFlight, lpn: Lpn) {
         let version = |of: &HashMap<Lpn, Time>| of.get(&lpn).copied().unwrap_or(0);
-        self.found.push(Found {
+        self.found.push(FoundVersion {
             request: flight.number,
             lpn,
             version: version(&self.mapped).max(version(&self.buffered)),
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::config::{CacheKey, Load, ReadOrder};
     use crate::engine::buffering::BufferingOptions;
-    use crate::engine::driver::{CodecTimes, Driver, Host};
+    use crate::engine::driver::{CodecTimes, Driver, HostOptions};
     use crate::engine::lengths::Lengths;
     use crate::engine::measure::Measured;
     use crate::engine::system::{Deduplicating, Plain, Simulated, System};
@@ -148,8 +148,8 @@ mod tests {
         NandSim::new(geometry, timing)
     }
 
-    fn host(path: Path, read_order: ReadOrder) -> Host {
-        Host {
+    fn host(path: Path, read_order: ReadOrder) -> HostOptions {
+        HostOptions {
             load: Load::Open { time_scale: 1.0 },
             link_request: 0,
             link_sector: 0,
@@ -219,7 +219,7 @@ mod tests {
     }
 
     /// What reads of a trace find.
-    fn found(path: Path, order: ReadOrder, block: &RequestBlock) -> Vec<Found> {
+    fn found(path: Path, order: ReadOrder, block: &RequestBlock) -> Vec<FoundVersion> {
         let host = host(path, order);
         let options = FtlOptions::new(EXPORTED);
         match path.policies {
@@ -237,7 +237,11 @@ mod tests {
         }
     }
 
-    fn replay<S: System>(system: &mut S, host: Host, block: &RequestBlock) -> Vec<Found> {
+    fn replay<S: System>(
+        system: &mut S,
+        host: HostOptions,
+        block: &RequestBlock,
+    ) -> Vec<FoundVersion> {
         let count = block.requests.len();
         let mut driver = Driver::new(system, host, Measured::default());
         driver.begin_measuring();
@@ -256,8 +260,9 @@ mod tests {
     }
 
     /// Reads that found a version older than the model says.
-    fn stale(block: &RequestBlock, found: &[Found]) -> Vec<Found> {
-        let is_stale = |f: &&Found| f.version < newest_before(block, f.request as usize, f.lpn);
+    fn stale(block: &RequestBlock, found: &[FoundVersion]) -> Vec<FoundVersion> {
+        let is_stale =
+            |f: &&FoundVersion| f.version < newest_before(block, f.request as usize, f.lpn);
         found.iter().filter(is_stale).copied().collect()
     }
 

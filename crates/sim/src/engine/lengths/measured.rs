@@ -17,7 +17,7 @@ use rustc_hash::FxBuildHasher;
 const WHOLE: u16 = PAGE_BYTES as u16;
 
 /// Encodes the pages of values.
-pub struct Measured<'a> {
+pub struct MeasuredLengths<'a> {
     pages: &'a dyn PageSource,
     codec: Codec,
     encoder: Encoder,
@@ -31,10 +31,10 @@ pub struct Measured<'a> {
     sketches: HashMap<u32, Sketch, FxBuildHasher>,
 }
 
-impl<'a> Measured<'a> {
+impl<'a> MeasuredLengths<'a> {
     /// Nothing has been encoded yet.
     pub fn new(pages: &'a dyn PageSource, codec: Codec) -> Self {
-        Measured {
+        MeasuredLengths {
             pages,
             codec,
             encoder: Encoder::new(),
@@ -145,7 +145,7 @@ mod tests {
         ) {
             let pages: Vec<Page> = kinds.iter().map(|&(kind, seed)| page(kind, seed)).collect();
             let made = Made(pages.clone());
-            let mut measured = Measured::new(&made, codec);
+            let mut measured = MeasuredLengths::new(&made, codec);
             for (base, new, alone) in asked {
                 let mut encoder = Encoder::new();
                 let pages = (pages.get(base as usize), pages.get(new as usize));

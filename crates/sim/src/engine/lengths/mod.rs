@@ -13,7 +13,7 @@ use flashlore_content::delta::{Drawn, Value};
 use flashlore_content::{Encoder, PageTag, Sketch};
 use flashlore_flash::PackSlot;
 
-pub use measured::Measured;
+pub use measured::MeasuredLengths;
 pub use rated::Rated;
 
 /// Where the lengths of a run come from.
@@ -23,7 +23,7 @@ pub enum Lengths<'a> {
     /// Those of deltas are the trace's.
     Rated(Rated),
     /// They are those of encoded bytes.
-    Measured(Box<Measured<'a>>),
+    Measured(Box<MeasuredLengths<'a>>),
 }
 
 impl Encoder<PageTag, ()> for Lengths<'_> {

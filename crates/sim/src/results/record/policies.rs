@@ -40,7 +40,7 @@ pub struct History {
     pub estimated_window_s: Option<f64>,
     /// Instants behind the window that can be rewound to as well, in simulated seconds.
     pub kept_instants_s: Vec<f64>,
-    /// Units programmed with entries that RAM has no room for.
+    /// Flash programs of entries that RAM has no room for, in units.
     pub table_programs: u64,
     /// Units that held such entries at the end.
     pub tables_end: u64,
@@ -91,7 +91,7 @@ pub struct Delta {
     pub double_reads: u64,
     /// Encoded values materialized, by cause.
     pub merges: Merges,
-    /// Packed units programmed, those of collection included.
+    /// Flash programs of packed units, those of garbage collection included.
     pub log_pages: u64,
     /// Encoded values packed anew by collection.
     pub repacked: u64,

@@ -105,26 +105,26 @@ fn write_columns<W: Write + Send>(
 ) -> ParquetResult<()> {
     let wide = |column: &[u64]| column.iter().map(|&v| v as i64).collect::<Vec<_>>();
     let narrow = |column: &[u32]| column.iter().map(|&v| v as i32).collect::<Vec<_>>();
-    write_column(group, Values::Wide(&wide(&batch.time_ns)), None)?;
-    write_column(group, Values::Narrow(&narrow(&batch.device)), None)?;
+    write_column(group, ColumnValues::Wide(&wide(&batch.time_ns)), None)?;
+    write_column(group, ColumnValues::Narrow(&narrow(&batch.device)), None)?;
     let ops: Vec<i32> = batch.op.iter().map(|&op| op as i32).collect();
-    write_column(group, Values::Narrow(&ops), None)?;
-    write_column(group, Values::Wide(&wide(&batch.offset)), None)?;
-    write_column(group, Values::Wide(&wide(&batch.length)), None)?;
+    write_column(group, ColumnValues::Narrow(&ops), None)?;
+    write_column(group, ColumnValues::Wide(&wide(&batch.offset)), None)?;
+    write_column(group, ColumnValues::Wide(&wide(&batch.length)), None)?;
     write_column(
         group,
-        Values::Narrow(&narrow(&batch.values)),
+        ColumnValues::Narrow(&narrow(&batch.values)),
         Some(&levels(batch, &batch.first_value)),
     )?;
     let ratios: Vec<i32> = batch.delta_ratios.iter().map(|&r| i32::from(r)).collect();
     write_column(
         group,
-        Values::Narrow(&ratios),
+        ColumnValues::Narrow(&ratios),
         Some(&levels(batch, &batch.first_ratio)),
     )
 }
 
-enum Values<'a> {
+enum ColumnValues<'a> {
     Wide(&'a [i64]),
     Narrow(&'a [i32]),
 }
@@ -134,7 +134,7 @@ type Levels = (Vec<i16>, Vec<i16>);
 
 fn write_column<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
-    values: Values<'_>,
+    values: ColumnValues<'_>,
     levels: Option<&Levels>,
 ) -> ParquetResult<()> {
     let mut column = group
@@ -145,10 +145,10 @@ fn write_column<W: Write + Send>(
         None => (None, None),
     };
     match (column.untyped(), values) {
-        (ColumnWriter::Int64ColumnWriter(writer), Values::Wide(values)) => {
+        (ColumnWriter::Int64ColumnWriter(writer), ColumnValues::Wide(values)) => {
             writer.write_batch(values, definition, repetition)?;
         }
-        (ColumnWriter::Int32ColumnWriter(writer), Values::Narrow(values)) => {
+        (ColumnWriter::Int32ColumnWriter(writer), ColumnValues::Narrow(values)) => {
             writer.write_batch(values, definition, repetition)?;
         }
         _ => return Err(ParquetError::General("a column of another type".to_owned())),

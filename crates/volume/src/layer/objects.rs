@@ -1,24 +1,25 @@
-//! The translation layers a volume can have, seen alike: what a write changed, and the rows of the
-//! checkpoint tables.
+//! The layer of objects: addresses refer to objects, which deduplication shares, delta encoding packs, and history keeps
+//! when no address refers to them any more. Owners are objects.
+//!
+//! A page is shared only if its bytes are the same, or if the policy trusts the whole digest and the stored copy is not
+//! known to be unreadable. What a policy cannot answer (nothing is packed, nothing is kept) is answered as "none".
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::delta::Never;
-use flashlore_content::history::{History, TooOld, Version};
+use flashlore_content::history::History;
 use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
-use flashlore_flash::{Cause, Lpn, ObjectId, PackId, Ppn, Tag, When};
-use flashlore_ftl::content::bytes::HeldValue;
+use flashlore_flash::{Lpn, ObjectId, PackId, Ppn, Tag, When};
 use flashlore_ftl::content::decision::{Committed, Write};
 use flashlore_ftl::content::encoding::EncodingCounters;
 use flashlore_ftl::content::parts::{Memory, Of, Parts};
 use flashlore_ftl::core::Core;
-use flashlore_ftl::core::erase_stale::Erased;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::policies::options::SimilarOptions;
-use flashlore_ftl::{ContentDevice, FtlError, Outcome, PlainFtl};
+use flashlore_ftl::{ContentDevice, FtlError, Outcome};
 
+use super::{Layer, LayerError, Versioned, Written};
 use crate::error::NandError;
 use crate::fetch::{HeldPage, PlannedEncoding};
 use crate::format::rows::UNSHAREABLE;
@@ -27,247 +28,6 @@ use crate::nand::Nand;
 use crate::survey::{StoredAs, Survey};
 use crate::unit::{LOST, Proof, StoredUnit};
 use crate::values::{Ahead, PackedValue};
-
-pub(crate) type LayerError = FtlError<NandError>;
-
-/// What a write changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Written {
-    /// Nothing: the address held this content already.
-    Nothing,
-    /// A page is stored.
-    Stored,
-    /// The address refers to an object that was stored already.
-    Shared {
-        /// The object's write sequence number.
-        write_seq: u64,
-    },
-}
-
-/// A translation layer over a medium. What only policies answer has the answer of a layer without any.
-pub(crate) trait Layer: Send {
-    fn core(&self) -> &Core<Nand>;
-    fn core_mut(&mut self) -> &mut Core<Nand>;
-    /// Writes a page whose digest is in the record. Without `room` nothing is stored unless the
-    /// address gives a page up.
-    fn write(&mut self, lpn: Lpn, unit: StoredUnit, room: bool) -> Result<Written, LayerError>;
-    /// How a write of a page with this digest would be encoded.
-    fn plan_encoding(&mut self, _lpn: Lpn, _digest: Digest) -> Result<PlannedEncoding, LayerError> {
-        Ok(PlannedEncoding::default())
-    }
-    /// Reads a page; `None` if nothing was written there.
-    fn read(&mut self, lpn: Lpn) -> Result<Option<StoredUnit>, LayerError>;
-    /// Where the host is to read a page, and what proves it; `None` if nothing was written there.
-    fn plan(&mut self, lpn: Lpn) -> Result<Option<(HeldPage, Proof)>, LayerError>;
-    /// Forgets a page; whether there was one.
-    fn trim(&mut self, lpn: Lpn) -> Result<bool, LayerError>;
-    /// Erases the blocks in which nothing is needed.
-    fn reclaim_empty(&mut self) -> Result<(), LayerError>;
-    /// Before each write: the steps that collection owes.
-    fn keep_pace(&mut self) -> Result<(), LayerError>;
-    /// One step of collection; whether there was anything to do.
-    fn collect_step(&mut self) -> Result<bool, LayerError>;
-    /// Pages stored.
-    fn stored(&self) -> u64;
-    /// What deduplication counted.
-    fn dedup_counters(&self) -> Option<DedupCounters> {
-        None
-    }
-    /// What encoding counted.
-    fn encoding_counters(&self) -> Option<EncodingCounters> {
-        None
-    }
-    /// Bases are chosen by similarity from now on.
-    fn find_similar_bases(&mut self, _options: SimilarOptions) {}
-    /// What is stored, and what for: adds at most `most` values, from an owner on, to a survey; where to go on, if any is
-    /// left.
-    fn survey_step(&self, from: ObjectId, most: u32, survey: &mut Survey) -> Option<ObjectId>;
-    /// How an address is stored, if it holds anything.
-    fn stored_as(&self, lpn: Lpn) -> Option<StoredAs>;
-    /// Where an address lies.
-    fn location(&self, lpn: Lpn) -> Option<Ppn>;
-    /// Where what an owner holds lies.
-    fn unit_of_owner(&self, owner: ObjectId) -> Option<Ppn>;
-    /// How many owners there may be: addresses, or objects, those of old versions too.
-    fn owners(&self) -> u32;
-    /// The units that an owner needs; none if it holds nothing.
-    fn places_of_owner(&self, owner: ObjectId) -> [Option<Ppn>; 2];
-    /// A row of the map table.
-    fn map_row(&self, lpn: Lpn) -> MapRow;
-    /// A row of the object table.
-    fn object_row(&self, _handle: ObjectId) -> ObjectRow {
-        ObjectRow::NONE
-    }
-    /// A row of the table of packed pages.
-    fn pack_row(&self, _pack: PackId) -> PackRow {
-        PackRow::NONE
-    }
-    /// Programs what waits to be packed, and what a recovery found waiting.
-    fn flush_packs(&mut self) -> Result<(), LayerError> {
-        Ok(())
-    }
-    /// The units that an address needs.
-    fn places(&self, lpn: Lpn) -> [Option<Ppn>; 2];
-    /// Old versions, if they are kept.
-    fn history(&self) -> Option<&History> {
-        None
-    }
-    /// Changes the history, which exists: what it gives up is released.
-    fn versioned(&mut self) -> Option<&mut dyn Versioned> {
-        None
-    }
-    /// Recounts every invariant.
-    fn check(&self) -> Result<(), String>;
-}
-
-/// A translation layer that keeps old versions.
-pub(crate) trait Versioned {
-    /// What happens next happens at this instant.
-    fn set_instant(&mut self, stamp: u64);
-    /// Until it is called with `None`: no pressure takes away this instant of the window.
-    fn guard_instant(&mut self, instant: Option<u64>);
-    /// Gives up the oldest entries while there are as many as may be, as far as they may go.
-    fn limit(&mut self);
-    /// Every address holds again what it held at an instant; answers how many changed.
-    fn rewind_to(&mut self, instant: u64) -> Result<u64, TooOld>;
-    /// Keeps an instant.
-    fn snapshot(&mut self, instant: u64) -> Result<(), TooOld>;
-    /// Ends that; whether it was kept.
-    fn delete_snapshot(&mut self, instant: u64) -> bool;
-    /// Forgets old versions of addresses.
-    fn purge(&mut self, pages: Range<Lpn>);
-    /// Materializes what addresses hold, where it is a delta from something older.
-    fn materialize_pages(&mut self, pages: Range<Lpn>) -> Result<(), LayerError>;
-    /// Erases every block that holds something to which nobody refers.
-    fn erase_stale(&mut self) -> Result<Erased, LayerError>;
-    /// Moves the start of the window on.
-    fn advance(&mut self, to: u64);
-    /// Forgets every instant before this one; answers the snapshots that ended.
-    fn forget_before(&mut self, to: u64) -> Vec<u64>;
-    /// Times that do not count towards the least window: their last stamps, and how long they were.
-    fn set_unproven(&mut self, unproven: Vec<(u64, u64)>);
-    /// What an address held at an instant, with the present resolved.
-    fn version_at(&self, lpn: Lpn, instant: u64) -> Result<Version, TooOld>;
-    /// Reads what an object holds.
-    fn read_object(&mut self, object: ObjectId) -> Result<StoredUnit, LayerError>;
-    /// Where what an object holds is to be read, and what proves it.
-    fn plan_object(&mut self, object: ObjectId) -> Result<(HeldPage, Proof), LayerError>;
-    /// Gets the history ready to be stored.
-    fn tidy(&mut self);
-    /// It has been stored.
-    fn note_stored(&mut self);
-}
-
-/// The volume says how much is stored and how much fits.
-fn no_room() -> LayerError {
-    FtlError::Full { valid: 0, units: 0 }
-}
-
-/// Without a content policy.
-pub(crate) struct Plain {
-    pub ftl: PlainFtl<Nand>,
-    pub stored: u64,
-}
-
-impl Layer for Plain {
-    fn core(&self) -> &Core<Nand> {
-        self.ftl.core()
-    }
-
-    fn core_mut(&mut self) -> &mut Core<Nand> {
-        self.ftl.core_mut()
-    }
-
-    fn write(&mut self, lpn: Lpn, unit: StoredUnit, room: bool) -> Result<Written, LayerError> {
-        let new = self.location(lpn).is_none();
-        if new && !room {
-            return Err(no_room());
-        }
-        self.ftl.write(When::now(0), lpn, unit, Tag::NONE)?;
-        self.stored += u64::from(new);
-        Ok(Written::Stored)
-    }
-
-    fn read(&mut self, lpn: Lpn) -> Result<Option<StoredUnit>, LayerError> {
-        Ok(self.ftl.read(0, lpn, Cause::Host, Tag::NONE)?.0)
-    }
-
-    fn plan(&mut self, lpn: Lpn) -> Result<Option<(HeldPage, Proof)>, LayerError> {
-        let held = match self.location(lpn) {
-            Some(ppn) if !self.ftl.core().is_buffered(ppn) => {
-                self.ftl.note_read();
-                Some(HeldValue::Unit(ppn))
-            }
-            _ => self.read(lpn)?.map(HeldValue::Here),
-        };
-        Ok(held.map(|held| (held, Proof::Lpn(lpn))))
-    }
-
-    fn trim(&mut self, lpn: Lpn) -> Result<bool, LayerError> {
-        let held = self.location(lpn).is_some();
-        self.ftl.trim(lpn)?;
-        self.stored -= u64::from(held);
-        Ok(held)
-    }
-
-    fn reclaim_empty(&mut self) -> Result<(), LayerError> {
-        self.ftl.reclaim_empty(0)
-    }
-
-    fn keep_pace(&mut self) -> Result<(), LayerError> {
-        self.ftl.keep_pace()
-    }
-
-    fn collect_step(&mut self) -> Result<bool, LayerError> {
-        self.ftl.collect_step()
-    }
-
-    fn stored(&self) -> u64 {
-        self.stored
-    }
-
-    fn survey_step(&self, _from: ObjectId, _most: u32, survey: &mut Survey) -> Option<ObjectId> {
-        // All of it is known.
-        survey.pages = self.stored;
-        survey.values = self.stored;
-        None
-    }
-
-    fn stored_as(&self, lpn: Lpn) -> Option<StoredAs> {
-        self.location(lpn).map(|_| StoredAs::default())
-    }
-
-    fn location(&self, lpn: Lpn) -> Option<Ppn> {
-        let map = self.ftl.map();
-        (lpn < Lpn(map.len()))
-            .then(|| map.get(lpn))
-            .filter(|ppn| ppn.is_some())
-    }
-
-    fn unit_of_owner(&self, owner: ObjectId) -> Option<Ppn> {
-        self.location(owner.as_page())
-    }
-
-    fn owners(&self) -> u32 {
-        self.ftl.map().len()
-    }
-
-    fn places_of_owner(&self, owner: ObjectId) -> [Option<Ppn>; 2] {
-        self.places(owner.as_page())
-    }
-
-    fn map_row(&self, lpn: Lpn) -> MapRow {
-        MapRow::of_unit(self.ftl.map().get(lpn))
-    }
-
-    fn places(&self, lpn: Lpn) -> [Option<Ppn>; 2] {
-        [self.location(lpn), None]
-    }
-
-    fn check(&self) -> Result<(), String> {
-        self.ftl.check()
-    }
-}
 
 /// As much of a digest as a policy keeps of every object.
 pub(crate) trait Kept: Content + Send {
@@ -337,7 +97,7 @@ pub(crate) struct WithObjects<T: OnMedium> {
 }
 
 impl<T: OnMedium> WithObjects<T> {
-    fn write_seq(&self, object: ObjectId) -> u64 {
+    pub(super) fn write_seq(&self, object: ObjectId) -> u64 {
         let write_seqs = &self.ftl.core().flash().write_seqs;
         write_seqs.get(object.index()).copied().unwrap_or(0)
     }
@@ -672,84 +432,5 @@ impl<T: OnMedium> Layer for WithObjects<T> {
 
     fn check(&self) -> Result<(), String> {
         self.ftl.check()
-    }
-}
-
-impl<T: OnMedium> Versioned for WithObjects<T> {
-    fn set_instant(&mut self, stamp: u64) {
-        self.ftl.set_instant(stamp);
-    }
-
-    fn guard_instant(&mut self, instant: Option<u64>) {
-        self.ftl.guard_instant(instant);
-    }
-
-    fn limit(&mut self) {
-        self.ftl.limit_history();
-    }
-
-    fn rewind_to(&mut self, instant: u64) -> Result<u64, TooOld> {
-        self.ftl.rewind_to(instant)
-    }
-
-    fn snapshot(&mut self, instant: u64) -> Result<(), TooOld> {
-        self.ftl.snapshot(instant)
-    }
-
-    fn delete_snapshot(&mut self, instant: u64) -> bool {
-        self.ftl.delete_snapshot(instant)
-    }
-
-    fn purge(&mut self, pages: Range<Lpn>) {
-        self.ftl.purge(pages);
-    }
-
-    fn materialize_pages(&mut self, pages: Range<Lpn>) -> Result<(), LayerError> {
-        self.ftl.materialize_pages(0, pages)
-    }
-
-    fn erase_stale(&mut self) -> Result<Erased, LayerError> {
-        self.ftl.erase_stale(0)
-    }
-
-    fn advance(&mut self, to: u64) {
-        self.ftl.advance_window(to);
-    }
-
-    fn forget_before(&mut self, to: u64) -> Vec<u64> {
-        self.ftl.forget_before(to)
-    }
-
-    fn set_unproven(&mut self, unproven: Vec<(u64, u64)>) {
-        self.ftl.set_unproven(unproven);
-    }
-
-    fn version_at(&self, lpn: Lpn, instant: u64) -> Result<Version, TooOld> {
-        self.ftl.version_at(lpn, instant)
-    }
-
-    fn plan_object(&mut self, object: ObjectId) -> Result<(HeldPage, Proof), LayerError> {
-        let held = self.ftl.held(object)?.map(&InRam::into_value);
-        Ok((held, Proof::WriteSeq(self.write_seq(object))))
-    }
-
-    fn read_object(&mut self, object: ObjectId) -> Result<StoredUnit, LayerError> {
-        let unit = self.ftl.read_version(object)?;
-        if unit.record.kind == UnitKind::Lost {
-            let unit = self.unit_of_owner(object);
-            return Err(FtlError::Device(NandError::Rot {
-                ppn: unit.unwrap_or(Ppn::NONE),
-                why: LOST,
-            }));
-        }
-        Ok(unit)
-    }
-
-    fn tidy(&mut self) {
-        self.ftl.on_checkpoint();
-    }
-
-    fn note_stored(&mut self) {
-        self.ftl.on_stored();
     }
 }
