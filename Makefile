@@ -41,6 +41,7 @@ test-python: install-editable python-lints python-tests python-doc
 rust-format:
 	tools/unlisted-tests.sh
 	tools/one-build.sh
+	for patch in crates/*/planted/*.patch; do git apply --check "$$patch" || exit 1; done
 	$(CARGO) fmt --all --check
 
 rust-lints:

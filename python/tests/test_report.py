@@ -52,7 +52,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mail = "profile:mail,scale=0.0005"
     compared = command(
         *("compare", mail, "profile:sysbench,scale=0.002", "--systems", "plain,ca-ssd,bvssd"),
-        *("--seeds", "2", "--timeline", "10ms", "--out", "results"),
+        *("--seeds", "2", "--timeline", "100ms", "--out", "results"),
         where=where,
     )
     assert compared.returncode == 0, compared.stderr

@@ -2,7 +2,7 @@
 //! every invariant after each.
 
 use flashlore_flash::Lpn;
-use flashlore_ftl::buffer::{BufferPlace, Policy, Put, WriteBuffer, WriteQueue};
+use flashlore_ftl::buffer::{BufferPlace, Put, Replacement, WriteBuffer, WriteQueue};
 use proptest::prelude::*;
 
 const PAGES: u32 = 8;
@@ -18,7 +18,7 @@ struct Version {
 /// A buffer as lists of pages, heads first.
 struct BufferModel {
     places: usize,
-    policy: Policy,
+    policy: Replacement,
     probation: Vec<Version>,
     protected: Vec<Version>,
     leaving: Vec<Version>,
@@ -27,7 +27,7 @@ struct BufferModel {
 }
 
 impl BufferModel {
-    fn new(places: u32, policy: Policy) -> Self {
+    fn new(places: u32, policy: Replacement) -> Self {
         BufferModel {
             places: places as usize,
             policy,
@@ -64,11 +64,11 @@ impl BufferModel {
             return Put::Placed;
         }
         match self.policy {
-            Policy::Fifo => {
+            Replacement::Fifo => {
                 let version = self.probation.iter_mut().find(|v| v.lpn == lpn);
                 version.expect("it is held").number = number;
             }
-            Policy::Slru { protected } => {
+            Replacement::Slru { protected } => {
                 Self::take(&mut self.probation, lpn);
                 Self::take(&mut self.protected, lpn);
                 self.protected.insert(0, new);
@@ -103,10 +103,10 @@ impl BufferModel {
     }
 }
 
-fn policies() -> impl Strategy<Value = Policy> {
+fn policies() -> impl Strategy<Value = Replacement> {
     prop_oneof![
-        Just(Policy::Fifo),
-        (0u32..5).prop_map(|protected| Policy::Slru { protected }),
+        Just(Replacement::Fifo),
+        (0u32..5).prop_map(|protected| Replacement::Slru { protected }),
     ]
 }
 
@@ -211,7 +211,7 @@ proptest! {
 /// The example of a segmented list: what was written twice stays, and is demoted when another is.
 #[test]
 fn pages_written_again_are_protected_and_demoted() {
-    let mut buffer = WriteBuffer::new(3, Policy::Slru { protected: 1 });
+    let mut buffer = WriteBuffer::new(3, Replacement::Slru { protected: 1 });
     for lpn in [1, 2, 3] {
         assert_eq!(buffer.put(Lpn(lpn), ()), Put::Placed);
     }

@@ -21,7 +21,7 @@ use flashlore_ftl::policies::options::HeatOptions;
 use flashlore_ftl::policies::options::NEVER;
 use flashlore_ftl::policies::options::ViabilityOptions;
 use flashlore_ftl::{ContentFtl, FtlOptions, PlainFtl, Policies};
-use flashlore_oracle::delta_ftl::{Baseline, DeltaEvent, DeltaFtl, Rules, Why};
+use flashlore_oracle::delta_ftl::{Baseline, DeltaEvent, DeltaFtl, DeltaFtlRules, Why};
 use proptest::prelude::*;
 
 type Device = ContentFtl<V, Medium<Page>, NoCensus, Resident, Lengths, Past>;
@@ -128,9 +128,9 @@ fn lengths() -> impl Strategy<Value = Lengths> {
 }
 
 /// The same settings in the words of the model.
-fn rules_of(options: &EncodingOptions) -> Rules {
+fn rules_of(options: &EncodingOptions) -> DeltaFtlRules {
     let count = |hot: u8| (hot != NEVER).then_some(u64::from(hot));
-    Rules {
+    DeltaFtlRules {
         hot_writes: count(options.hot_writes),
         hot_reads: count(options.hot_reads),
         most_bytes: usize::from(options.most_bytes),

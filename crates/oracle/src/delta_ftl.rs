@@ -37,7 +37,7 @@ pub struct Baseline {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
+pub struct DeltaFtlRules {
     /// Writes since the last scan that make a page write-hot; `None` for any number of writes.
     pub hot_writes: Option<u64>,
     /// Reads since the last scan that make it read-hot; `None` for any number of reads.
@@ -127,7 +127,7 @@ struct Viability {
 
 /// DeltaFTL without collection. `length` answers the bytes of the delta from a base value to a new one.
 pub struct DeltaFtl<V, L> {
-    rules: Rules,
+    rules: DeltaFtlRules,
     length: L,
     map: BTreeMap<u64, MapEntry>,
     /// Base address -> packed page.
@@ -142,7 +142,7 @@ pub struct DeltaFtl<V, L> {
 }
 
 impl<V: Copy + PartialEq, L: Fn(V, V) -> usize> DeltaFtl<V, L> {
-    pub fn new(rules: Rules, length: L) -> Self {
+    pub fn new(rules: DeltaFtlRules, length: L) -> Self {
         DeltaFtl {
             rules,
             length,
@@ -432,7 +432,7 @@ mod tests {
     use super::*;
     use crate::testing::Random;
 
-    const RULES: Rules = Rules {
+    const RULES: DeltaFtlRules = DeltaFtlRules {
         hot_writes: Some(2),
         hot_reads: Some(2),
         most_bytes: 3000,
@@ -545,7 +545,7 @@ mod tests {
 
     #[test]
     fn baseline_mode_begins_and_ends_with_the_mean_of_a_window() {
-        let rules = Rules {
+        let rules = DeltaFtlRules {
             baseline: Some(Baseline {
                 most_bytes: 1000,
                 window: 2,

@@ -18,7 +18,7 @@ use flashlore_content::{DedupOptions, NoCensus, PageTag};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Geometry, Lpn, Tag, When};
-use flashlore_ftl::buffer::Policy;
+use flashlore_ftl::buffer::Replacement;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::packs::MOST_BYTES;
@@ -561,7 +561,7 @@ fn main() {
     };
     let buffer = BufferingOptions::Buffer {
         places: 2048,
-        policy: Policy::Slru { protected: 1024 },
+        policy: Replacement::Slru { protected: 1024 },
     };
     let queue = BufferingOptions::Queue {
         places: 256,

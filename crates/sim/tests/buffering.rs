@@ -8,7 +8,7 @@ use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{Concurrency, NandSim, Timing};
 use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Tag};
 use flashlore_ftl::FtlOptions;
-use flashlore_ftl::buffer::Policy;
+use flashlore_ftl::buffer::Replacement;
 use flashlore_sim::config::{Load, ReadOrder};
 use flashlore_sim::engine::buffering::{BufferingOptions, Traffic};
 use flashlore_sim::engine::driver::{CodecTimes, Driver, HostOptions};
@@ -90,7 +90,7 @@ fn host(buffering: BufferingOptions) -> HostOptions {
 }
 
 fn fifo(places: u32) -> HostOptions {
-    let policy = Policy::Fifo;
+    let policy = Replacement::Fifo;
     host(BufferingOptions::Buffer { places, policy })
 }
 
@@ -257,7 +257,7 @@ fn a_request_of_several_pages_waits_for_the_last_place() {
 
 #[test]
 fn what_is_written_again_stays_under_slru() {
-    let policy = Policy::Slru { protected: 1 };
+    let policy = Replacement::Slru { protected: 1 };
     let places = 3;
     let writes = [0, 1, 0, 2, 3, 4].map(|lpn| (u64::from(lpn) * 1000, 'W', lpn));
     let mut requests = Vec::from(writes);
@@ -521,8 +521,8 @@ type Asked = (u64, u32, u32, u8, bool);
 
 fn bufferings() -> impl Strategy<Value = BufferingOptions> {
     let policy = prop_oneof![
-        Just(Policy::Fifo),
-        (0u32..5).prop_map(|protected| Policy::Slru { protected })
+        Just(Replacement::Fifo),
+        (0u32..5).prop_map(|protected| Replacement::Slru { protected })
     ];
     let buffer =
         (1u32..6, policy).prop_map(|(places, policy)| BufferingOptions::Buffer { places, policy });
@@ -637,7 +637,7 @@ proptest! {
         let (trace, mut expected) = trace(asked);
         let host = HostOptions { load, ..host(buffering) };
         // In a closed loop nothing outlasts the period of a queue, and two writes of a page may be one.
-        let fifo = matches!(buffering, BufferingOptions::Buffer { policy: Policy::Fifo, .. });
+        let fifo = matches!(buffering, BufferingOptions::Buffer { policy: Replacement::Fifo, .. });
         let empties = fifo || matches!(load, Load::Open { .. });
         let flash = flash(2, shared, units);
         let Some((verify, bits)) = kind else {

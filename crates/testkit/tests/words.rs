@@ -173,17 +173,6 @@ fn a_definition_is_found_behind_its_keyword() {
     assert_eq!(defined("let state = State::new();", &TYPES), None);
 }
 
-/// Types of a crate that share their names with others of it. Those of `ftl` are to be renamed, and then `Rules`, which
-/// its tests use.
-const SAME_NAME: [(&str, &str); 6] = [
-    ("ftl", "Bucket"),
-    ("ftl", "Encoded"),
-    ("ftl", "Filling"),
-    ("ftl", "Form"),
-    ("ftl", "Policy"),
-    ("oracle", "Rules"),
-];
-
 /// The modules with bodies of their own in a file that are for tests alone, as paths without an end.
 fn test_modules(path: &Path, text: &str) -> Vec<PathBuf> {
     let folder = match path.file_stem().unwrap().to_str() {
@@ -246,12 +235,8 @@ fn no_two_types_of_a_crate_have_one_name() {
                 places.entry(name).or_default().push(place);
             }
         }
-        let krate = krate.file_name();
-        for (name, places) in places.into_iter().filter(|(_, places)| places.len() > 1) {
-            let is_known = { SAME_NAME.iter() }.any(|known| krate == known.0 && name == known.1);
-            if !is_known {
-                twice.extend(places);
-            }
+        for places in places.into_values().filter(|places| places.len() > 1) {
+            twice.extend(places);
         }
     }
     assert!(

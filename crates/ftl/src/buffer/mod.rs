@@ -14,7 +14,7 @@ pub mod write_queue;
 
 use flashlore_content::list::ListPlace;
 
-pub use write_buffer::{Policy, Put, WriteBuffer};
+pub use write_buffer::{Put, Replacement, WriteBuffer};
 pub use write_queue::WriteQueue;
 
 flashlore_flash::index!(

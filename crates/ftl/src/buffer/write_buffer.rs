@@ -18,7 +18,7 @@ use super::BufferPlace;
 
 /// Which page makes room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
+pub enum Replacement {
     /// The one that came first, however often it was written since.
     Fifo,
     /// The one of the probationary segment that was written least recently.
@@ -58,7 +58,7 @@ struct Page<V> {
 #[derive(Debug, Clone)]
 pub struct WriteBuffer<V> {
     places: u32,
-    policy: Policy,
+    policy: Replacement,
     /// By place; grows to `places` and no further.
     pages: Vec<Node<Page<V>>>,
     free: Vec<BufferPlace>,
@@ -71,7 +71,7 @@ pub struct WriteBuffer<V> {
 
 impl<V: Copy> WriteBuffer<V> {
     /// An empty buffer of so many pages.
-    pub fn new(places: u32, policy: Policy) -> Self {
+    pub fn new(places: u32, policy: Replacement) -> Self {
         WriteBuffer {
             places,
             policy,
@@ -139,7 +139,7 @@ impl<V: Copy> WriteBuffer<V> {
 
     /// A held page is written again.
     fn hit(&mut self, place: BufferPlace) {
-        let Policy::Slru { protected: most } = self.policy else {
+        let Replacement::Slru { protected: most } = self.policy else {
             return;
         };
         self.unlink(place);
@@ -250,8 +250,8 @@ impl<V: Copy> WriteBuffer<V> {
             return Err(format!("{} of {} places", self.pages.len(), self.places));
         }
         let most = match self.policy {
-            Policy::Fifo => 0,
-            Policy::Slru { protected } => protected,
+            Replacement::Fifo => 0,
+            Replacement::Slru { protected } => protected,
         };
         if self.protected.len() > most {
             return Err(format!(

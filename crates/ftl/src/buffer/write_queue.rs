@@ -20,7 +20,7 @@ struct Queued<V> {
 }
 
 #[derive(Debug, Clone)]
-struct Bucket {
+struct QueueBucket {
     /// The number of its oldest change.
     oldest: u64,
     places: Vec<BufferPlace>,
@@ -39,7 +39,7 @@ pub struct WriteQueue<V> {
     changes: Vec<Queued<V>>,
     free: Vec<BufferPlace>,
     newest: HashMap<Lpn, BufferPlace>,
-    buckets: HashMap<BucketNumber, Bucket>,
+    buckets: HashMap<BucketNumber, QueueBucket>,
     /// Length, oldest change and number of every bucket: the first is the largest.
     ranked: BTreeSet<(Reverse<usize>, u64, BucketNumber)>,
     pushed: u64,
@@ -109,7 +109,7 @@ impl<V: Copy> WriteQueue<V> {
             }
         };
         let number = self.bucket_of(lpn);
-        let bucket = self.buckets.entry(number).or_insert(Bucket {
+        let bucket = self.buckets.entry(number).or_insert(QueueBucket {
             oldest: self.pushed,
             places: Vec::new(),
         });

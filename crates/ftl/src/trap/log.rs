@@ -24,7 +24,7 @@ const RING: u32 = 1 << 30;
 
 /// How an entry says what was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum KeptAs {
     /// There was nothing.
     Nothing,
     /// As a parity with what came after it.
@@ -40,7 +40,7 @@ pub(super) enum Form {
 pub(super) struct LogEntry<C> {
     pub lpn: Lpn,
     pub stamp: u64,
-    pub form: Form,
+    pub form: KeptAs,
     /// Bytes of the encoded value.
     pub length: u16,
     /// What the page held before.
@@ -72,7 +72,7 @@ struct OnFlash {
 
 /// The log page being filled.
 #[derive(Debug, Clone)]
-pub(super) struct Filling<V, P> {
+pub(super) struct FillingLogPage<V, P> {
     /// Encoded values in the order of their entries.
     pub values: VecDeque<V>,
     /// The value that has the page for itself.
@@ -83,9 +83,9 @@ pub(super) struct Filling<V, P> {
     gone: u16,
 }
 
-impl<V, P> Default for Filling<V, P> {
+impl<V, P> Default for FillingLogPage<V, P> {
     fn default() -> Self {
-        Filling {
+        FillingLogPage {
             values: VecDeque::new(),
             raw: None,
             bytes: 0,
@@ -108,11 +108,11 @@ pub(super) enum EncodedPlace {
 pub(super) struct New<C, V, P> {
     pub lpn: Lpn,
     pub before: Option<C>,
-    pub value: Encoded<V, P>,
+    pub value: BeforeImage<V, P>,
 }
 
 /// How what was before is kept.
-pub(super) enum Encoded<V, P> {
+pub(super) enum BeforeImage<V, P> {
     Nothing,
     /// In so many bytes.
     Parity(u16, V),
@@ -121,12 +121,12 @@ pub(super) enum Encoded<V, P> {
     Raw(P),
 }
 
-impl<V, P> Encoded<V, P> {
+impl<V, P> BeforeImage<V, P> {
     fn length(&self) -> u16 {
         match self {
-            Encoded::Nothing => 0,
-            Encoded::Parity(length, _) | Encoded::Alone(length, _) => *length,
-            Encoded::Raw(_) => UNIT_BYTES as u16,
+            BeforeImage::Nothing => 0,
+            BeforeImage::Parity(length, _) | BeforeImage::Alone(length, _) => *length,
+            BeforeImage::Raw(_) => UNIT_BYTES as u16,
         }
     }
 }
@@ -142,7 +142,7 @@ pub(super) struct ParityLog<C, V, P> {
     on_flash: VecDeque<OnFlash>,
     /// The number of the first log page on flash.
     first_page: PackId,
-    filling: Filling<V, P>,
+    filling: FillingLogPage<V, P>,
     oldest: u64,
 }
 
@@ -155,7 +155,7 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
             heads: vec![0; pages as usize],
             on_flash: VecDeque::new(),
             first_page: PackId(0),
-            filling: Filling::default(),
+            filling: FillingLogPage::default(),
             oldest: 0,
         }
     }
@@ -208,21 +208,21 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
         debug_assert!(length == UNIT_BYTES as u16 || u32::from(length) <= MOST_BYTES);
         let slot = self.filling.put;
         let form = match new.value {
-            Encoded::Nothing => Form::Nothing,
-            Encoded::Parity(_, value) => {
+            BeforeImage::Nothing => KeptAs::Nothing,
+            BeforeImage::Parity(_, value) => {
                 self.filling.values.push_back(value);
-                Form::Parity
+                KeptAs::Parity
             }
-            Encoded::Alone(_, value) => {
+            BeforeImage::Alone(_, value) => {
                 self.filling.values.push_back(value);
-                Form::Alone
+                KeptAs::Alone
             }
-            Encoded::Raw(page) => {
+            BeforeImage::Raw(page) => {
                 self.filling.raw = Some(page);
-                Form::Raw
+                KeptAs::Raw
             }
         };
-        self.filling.put += u16::from(matches!(form, Form::Parity | Form::Alone));
+        self.filling.put += u16::from(matches!(form, KeptAs::Parity | KeptAs::Alone));
         let number = self.first + self.entries.len() as u64;
         let older = std::mem::replace(&mut self.heads[new.lpn.index()], number);
         let entry = LogEntry {
@@ -239,7 +239,7 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
     }
 
     /// The page being filled, if it holds anything, and the number it will have.
-    pub fn filling(&self) -> Option<(PackId, &Filling<V, P>)> {
+    pub fn filling(&self) -> Option<(PackId, &FillingLogPage<V, P>)> {
         let number = PackId((self.first_page.0 + self.pages()) % RING);
         (self.filling.bytes > 0).then_some((number, &self.filling))
     }
@@ -251,7 +251,7 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
         let from = (before.max(self.first) - self.first) as usize;
         let stamps = self.entries.range(from..).map(|entry| entry.stamp);
         let latest = stamps.max().unwrap_or(0);
-        let Filling { gone, .. } = std::mem::take(&mut self.filling);
+        let FillingLogPage { gone, .. } = std::mem::take(&mut self.filling);
         self.on_flash.push_back(OnFlash {
             location,
             end,
@@ -288,15 +288,15 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
     fn leave_filling(&mut self, entry: &LogEntry<C>) {
         self.filling.bytes -= entry.bytes();
         match entry.form {
-            Form::Nothing => {}
-            Form::Parity | Form::Alone => {
+            KeptAs::Nothing => {}
+            KeptAs::Parity | KeptAs::Alone => {
                 self.filling.values.pop_front();
                 self.filling.gone += 1;
             }
-            Form::Raw => self.filling.raw = None,
+            KeptAs::Raw => self.filling.raw = None,
         }
         if self.filling.bytes == 0 {
-            self.filling = Filling::default();
+            self.filling = FillingLogPage::default();
         }
     }
 
@@ -340,7 +340,7 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
     }
 
     /// The page being filled, whatever it holds.
-    pub fn in_ram(&self) -> &Filling<V, P> {
+    pub fn in_ram(&self) -> &FillingLogPage<V, P> {
         &self.filling
     }
 
@@ -381,7 +381,7 @@ impl<C: Copy, V, P> ParityLog<C, V, P> {
         }
         let in_ram = self.entries.range((from - self.first) as usize..);
         let bytes: u32 = in_ram.clone().map(LogEntry::bytes).sum();
-        let values = in_ram.filter(|e| matches!(e.form, Form::Parity | Form::Alone));
+        let values = in_ram.filter(|e| matches!(e.form, KeptAs::Parity | KeptAs::Alone));
         let (values, noted) = (values.count(), self.filling.values.len());
         if (bytes, values) != (self.filling.bytes, noted) {
             return Err(format!(

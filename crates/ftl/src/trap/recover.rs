@@ -11,7 +11,7 @@ use flashlore_content::{Content, Encoder};
 use flashlore_flash::{Cause, Flash, Lpn, Ppn, Ready, Tag, When};
 
 use super::TrapFtl;
-use super::log::{EncodedPlace, Form, LogEntry};
+use super::log::{EncodedPlace, KeptAs, LogEntry};
 use crate::error::FtlError;
 use crate::mapping::Mapping;
 use crate::policies::history::RewindCost;
@@ -91,7 +91,7 @@ where
             chain.map(|(number, entry)| (number, *entry)).collect();
         let mut steps = 0;
         for (number, entry) in chain {
-            steps += u64::from(matches!(entry.form, Form::Parity | Form::Alone));
+            steps += u64::from(matches!(entry.form, KeptAs::Parity | KeptAs::Alone));
             held = self.step_back(number, &entry, held)?;
         }
         Ok((held, steps))
@@ -108,15 +108,15 @@ where
             return Ok(None);
         };
         let base = match entry.form {
-            Form::Parity => after.as_ref().map(|(_, page)| page),
-            Form::Nothing | Form::Alone | Form::Raw => None,
+            KeptAs::Parity => after.as_ref().map(|(_, page)| page),
+            KeptAs::Nothing | KeptAs::Alone | KeptAs::Raw => None,
         };
         let trap = &mut self.trap;
         let place = trap.log.place(number, entry);
         let page = match place {
             EncodedPlace::OnFlash(ppn, slot) => {
                 let page = self.core.content(ppn)?;
-                if entry.form == Form::Raw {
+                if entry.form == KeptAs::Raw {
                     page
                 } else {
                     let value = trap.encoder.unpack(&page, slot);
@@ -160,8 +160,8 @@ where
                 pages.push(entry.lpn);
                 units.push(self.trap.unit_of(entry.lpn));
             }
-            decodes += u64::from(matches!(entry.form, Form::Parity | Form::Alone));
-            if entry.form != Form::Nothing
+            decodes += u64::from(matches!(entry.form, KeptAs::Parity | KeptAs::Alone));
+            if entry.form != KeptAs::Nothing
                 && let EncodedPlace::OnFlash(ppn, _) = self.trap.log.place(number, entry)
                 && logged.insert(ppn)
             {

@@ -10,7 +10,7 @@ use flashlore_content::{Content, Encoder};
 use flashlore_flash::{Completion, Flash, Lpn, Owner, Ppn, Stream, Tag, Time, Unit, When};
 
 use super::TrapFtl;
-use super::log::{Encoded, New};
+use super::log::{BeforeImage, New};
 use crate::error::FtlError;
 use crate::mapping::Mapping;
 use crate::mapping::packs::MOST_BYTES;
@@ -119,7 +119,7 @@ where
         }
         let before = self.content(lpn);
         let Some(content) = before else {
-            let value = Encoded::Nothing;
+            let value = BeforeImage::Nothing;
             return Ok(Some(New { lpn, before, value }));
         };
         let page = self.core.content(self.trap.unit_of(lpn))?;
@@ -131,14 +131,14 @@ where
         let encoded = match new {
             Some(new) => {
                 let parity = encoder.delta(new, old, most);
-                parity.map(|(length, value)| Encoded::Parity(length, value))
+                parity.map(|(length, value)| BeforeImage::Parity(length, value))
             }
             None => {
                 let alone = encoder.alone(old, most);
-                alone.map(|(length, value)| Encoded::Alone(length, value))
+                alone.map(|(length, value)| BeforeImage::Alone(length, value))
             }
         };
-        let value = encoded.unwrap_or(Encoded::Raw(page));
+        let value = encoded.unwrap_or(BeforeImage::Raw(page));
         Ok(Some(New { lpn, before, value }))
     }
 
@@ -189,9 +189,9 @@ where
         let trap = &mut self.trap;
         trap.counters.recorded += 1;
         match &record.value {
-            Encoded::Nothing => {}
-            Encoded::Raw(_) => trap.counters.raw += 1,
-            Encoded::Parity(length, _) | Encoded::Alone(length, _) => {
+            BeforeImage::Nothing => {}
+            BeforeImage::Raw(_) => trap.counters.raw += 1,
+            BeforeImage::Parity(length, _) | BeforeImage::Alone(length, _) => {
                 trap.counters.encoded += 1;
                 trap.counters.encoded_bytes += u64::from(*length);
             }

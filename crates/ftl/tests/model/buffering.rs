@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use flashlore_flash::Lpn;
-use flashlore_ftl::buffer::{BufferPlace, Policy, Put, WriteBuffer, WriteQueue};
+use flashlore_ftl::buffer::{BufferPlace, Put, Replacement, WriteBuffer, WriteQueue};
 
 /// What stands before the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,10 +69,10 @@ impl Buffering {
     pub fn new(kind: BufferingKind, places: u32, range: u32) -> Self {
         let kind = match kind {
             BufferingKind::None => Kind::None,
-            BufferingKind::Fifo => Kind::Buffer(WriteBuffer::new(places, Policy::Fifo)),
+            BufferingKind::Fifo => Kind::Buffer(WriteBuffer::new(places, Replacement::Fifo)),
             BufferingKind::Slru => {
                 let protected = range.min(places - 1);
-                Kind::Buffer(WriteBuffer::new(places, Policy::Slru { protected }))
+                Kind::Buffer(WriteBuffer::new(places, Replacement::Slru { protected }))
             }
             BufferingKind::QueueByPage => Kind::Queue(WriteQueue::new(places, 1)),
             BufferingKind::QueueByRange => Kind::Queue(WriteQueue::new(places, range)),

@@ -9,7 +9,7 @@ use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{self, NandSim};
 use flashlore_flash::{Flash, Geometry, Time};
 use flashlore_ftl as ftl;
-use flashlore_ftl::buffer::Policy;
+use flashlore_ftl::buffer::Replacement;
 use flashlore_ftl::content::viability;
 use flashlore_ftl::map_cache::{CacheOptions, EntryKind};
 use flashlore_ftl::mapping::packs;
@@ -135,8 +135,8 @@ pub fn buffering_options(config: &RunConfig) -> Option<BufferingOptions> {
     let places = count(buffer.pages());
     let policy = match buffer.policy {
         BufferPolicy::None => return None,
-        BufferPolicy::Fifo => Policy::Fifo,
-        BufferPolicy::Slru => Policy::Slru {
+        BufferPolicy::Fifo => Replacement::Fifo,
+        BufferPolicy::Slru => Replacement::Slru {
             protected: (f64::from(places) * buffer.protected.get()) as u32,
         },
     };

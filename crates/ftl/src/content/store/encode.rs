@@ -2,7 +2,7 @@
 //! page.
 //!
 //! The page being filled is programmed when the next value does not fit. That may collect, and collection
-//! may make the page's present value whole: then the encoded value would keep an old base alive, and the
+//! may materialize the page's present value: then the encoded value would keep an old base alive, and the
 //! write is stored whole instead.
 
 use flashlore_content::delta::{Short, Value};

@@ -12,7 +12,7 @@
 
 use flashlore_content::PageTag;
 use flashlore_flash::{Lpn, Time};
-use flashlore_ftl::buffer::{BufferPlace, Policy, Put, WriteBuffer};
+use flashlore_ftl::buffer::{BufferPlace, Put, Replacement, WriteBuffer};
 
 use super::line::Line;
 use super::{Buffering, BufferingStep, Here, Traffic, UnitChange, most_leaving};
@@ -53,7 +53,7 @@ pub(super) struct BufferedWrites {
 }
 
 impl BufferedWrites {
-    pub fn new(places: u32, policy: Policy, units_per_page: u32) -> Self {
+    pub fn new(places: u32, policy: Replacement, units_per_page: u32) -> Self {
         BufferedWrites {
             buffer: WriteBuffer::new(places, policy),
             line: Line::default(),

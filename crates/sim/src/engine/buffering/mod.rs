@@ -17,7 +17,7 @@ mod queue;
 
 use flashlore_content::PageTag;
 use flashlore_flash::{Lpn, Time};
-use flashlore_ftl::buffer::{BufferPlace, Policy};
+use flashlore_ftl::buffer::{BufferPlace, Replacement};
 
 pub(super) use self::line::Line;
 use super::driver::What;
@@ -31,7 +31,7 @@ pub enum BufferingOptions {
         /// Mapping units it holds, at least 1.
         places: u32,
         /// Which page makes room.
-        policy: Policy,
+        policy: Replacement,
     },
     /// A sorting write queue.
     Queue {

@@ -61,7 +61,7 @@ mod tests {
     use flashlore_flash::Geometry;
     use flashlore_flash::geometry::Counts;
     use flashlore_flash::sim::{Concurrency, NandSim, Timing};
-    use flashlore_ftl::buffer::Policy;
+    use flashlore_ftl::buffer::Replacement;
     use flashlore_ftl::content::parts::Past;
     use flashlore_ftl::map_cache::Resident;
     use flashlore_ftl::policies::options::EncodingOptions;
@@ -122,7 +122,7 @@ mod tests {
 
     const BUFFER: BufferingOptions = BufferingOptions::Buffer {
         places: 3,
-        policy: Policy::Fifo,
+        policy: Replacement::Fifo,
     };
 
     fn flash(path: Path) -> NandSim {
@@ -331,7 +331,7 @@ mod tests {
             Some(BUFFER),
             Some(BufferingOptions::Buffer {
                 places: 4,
-                policy: Policy::Slru { protected: 2 },
+                policy: Replacement::Slru { protected: 2 },
             }),
             Some(QUEUE),
             Some(BufferingOptions::Queue {
