@@ -7,6 +7,8 @@
 //! Two instances of [`Content`]: [`DigestTag`] keeps 32 bits a stored page and relies on the caller
 //! to compare bytes before a page is shared; [`Digest`] keeps 128 bits and is trusted.
 
+use flashlore_flash::Row;
+
 use crate::page::Content;
 
 /// Bytes of a mapping unit.
@@ -56,6 +58,20 @@ impl Digest {
     }
 }
 
+impl Row for Digest {
+    const BYTES: usize = 16;
+
+    fn encode(self, out: &mut [u8]) {
+        out.copy_from_slice(&self.0.to_le_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Self {
+        let mut wide = [0; 16];
+        wide.copy_from_slice(bytes);
+        Digest(u128::from_le_bytes(wide))
+    }
+}
+
 impl Content for Digest {
     #[inline]
     fn fingerprint(self, bits: u32) -> u64 {
@@ -66,6 +82,18 @@ impl Content for Digest {
 /// 32 bits of a digest: says which page may be equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct DigestTag(pub u32);
+
+impl Row for DigestTag {
+    const BYTES: usize = u32::BYTES;
+
+    fn encode(self, out: &mut [u8]) {
+        self.0.encode(out);
+    }
+
+    fn decode(bytes: &[u8]) -> Self {
+        DigestTag(u32::decode(bytes))
+    }
+}
 
 impl Content for DigestTag {
     #[inline]

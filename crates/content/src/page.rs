@@ -3,8 +3,10 @@
 //! Simulation replays digests, not bytes: a [`PageTag`] stands for one distinct value of the trace.
 //! Two pages are equal exactly when their tags are.
 
+use flashlore_flash::Row;
+
 /// Content of one mapping unit.
-pub trait Content: Copy + Eq + std::fmt::Debug {
+pub trait Content: Row + Eq {
     /// The fingerprint, `bits` wide. From 64 bits on it never collides; fewer bits are for
     /// experiments with collisions.
     fn fingerprint(self, bits: u32) -> u64;
@@ -22,6 +24,18 @@ impl PageTag {
     /// spread evenly over values, and independent of the half of the fingerprint that the index keeps.
     pub fn first_bytes(self) -> u32 {
         (self.fingerprint(64) >> 32) as u32
+    }
+}
+
+impl Row for PageTag {
+    const BYTES: usize = u32::BYTES;
+
+    fn encode(self, out: &mut [u8]) {
+        self.0.encode(out);
+    }
+
+    fn decode(bytes: &[u8]) -> Self {
+        PageTag(u32::decode(bytes))
     }
 }
 

@@ -205,7 +205,7 @@ impl Ppn {
 
 /// Whose a unit is: an [`Owned`] in 32 bits. It is kept for each unit, and written beside its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Owner(u32);
+pub struct Owner(pub(crate) u32);
 
 /// What a unit holds, and the number of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -68,6 +68,7 @@ impl<F: Flash> Faulty<F> {
 
 impl<F: Flash> Flash for Faulty<F> {
     type Page = F::Page;
+    type Tables = F::Tables;
     type Error = FaultError<F::Error>;
     // What may fail is looked at first, also in a simulation of a device that does so.
     const PROVES: bool = true;
@@ -83,7 +84,7 @@ impl<F: Flash> Flash for Faulty<F> {
         matches!(error, FaultError::Device(error) if F::is_loss(error))
     }
 
-    crate::pass_on!(inner: geometry, content, prove, prove_copy, barrier, window_begins,
+    crate::pass_on!(inner: geometry, tables, content, prove, prove_copy, barrier, window_begins,
         advance, idle_since, next_event);
 
     fn read(

@@ -12,6 +12,7 @@
 //! | [`record`] | a wrapper that writes down every operation |
 //! | [`pass_on!`] | what a wrapper leaves to the device behind it |
 //! | [`sim`] | simulated time: dies, channels, queues |
+//! | [`tables`] | tables of rows, wherever they lie |
 //! | [`hints`] | hints to the processor and the system about memory that is used at random |
 
 pub mod address;
@@ -24,6 +25,7 @@ mod pass_on;
 pub mod record;
 pub mod rules;
 pub mod sim;
+pub mod tables;
 
 pub use address::{
     BlockId, DieId, GroupId, Lpn, MapPageId, ObjectId, Owned, Owner, PackId, PackSlot, PageId,
@@ -31,3 +33,4 @@ pub use address::{
 };
 pub use geometry::{Geometry, GeometryError, UNIT_BYTES};
 pub use nand::{Cause, Completion, Finished, Flash, OpId, Ready, Route, Stream, Unit, When};
+pub use tables::{InMemory, Row, Table, Tables};

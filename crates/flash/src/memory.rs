@@ -5,6 +5,7 @@
 use crate::address::{BlockId, Owner, PageId, PlaneId, Ppn, Tag, Time};
 use crate::geometry::Geometry;
 use crate::nand::{Cause, Completion, Finished, Flash, OpId, Ready, Route, Stream, Unit};
+use crate::tables::InMemory;
 
 /// A unit was read that holds nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,10 +48,15 @@ impl<P: Clone> MemoryFlash<P> {
 
 impl<P: Clone> Flash for MemoryFlash<P> {
     type Page = P;
+    type Tables = InMemory;
     type Error = NothingStored;
 
     fn geometry(&self) -> &Geometry {
         &self.geometry
+    }
+
+    fn tables(&self) -> InMemory {
+        InMemory
     }
 
     fn read(

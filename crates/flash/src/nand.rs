@@ -10,6 +10,7 @@
 
 use crate::address::{BlockId, Owner, PageId, PlaneId, Ppn, Tag, Time};
 use crate::geometry::Geometry;
+use crate::tables::Tables;
 
 /// Why a page is read; the translation layer counts reads by cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -210,6 +211,8 @@ pub trait Flash {
     type Page;
     /// Why an operation failed.
     type Error: std::error::Error + Send + Sync + 'static;
+    /// Where the tables of what lies on it are.
+    type Tables: Tables;
     /// Whether what lies in a unit may be lost or something else: then what is read is proven ([`Flash::prove`]), and a
     /// block is looked at before it is emptied ([`Flash::prove_copy`]).
     const PROVES: bool = false;
@@ -228,6 +231,9 @@ pub trait Flash {
 
     /// How the device is built.
     fn geometry(&self) -> &Geometry;
+
+    /// Where the tables of what lies on it are made.
+    fn tables(&self) -> Self::Tables;
 
     /// Senses the flash page of `ppn` and brings `units` of its units out by `route`, as soon as it is
     /// `ready`. What they hold, [`Flash::content`] says.

@@ -12,6 +12,11 @@ macro_rules! pass_on {
             self.$device.geometry()
         }
     };
+    (@tables $device:ident) => {
+        fn tables(&self) -> Self::Tables {
+            self.$device.tables()
+        }
+    };
     (@content $device:ident) => {
         fn content(&mut self, ppn: $crate::Ppn) -> Result<Self::Page, Self::Error> {
             self.$device.content(ppn).map_err(Into::into)

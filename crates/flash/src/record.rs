@@ -63,6 +63,7 @@ impl<F: Flash> Recorded<F> {
 
 impl<F: Flash> Flash for Recorded<F> {
     type Page = F::Page;
+    type Tables = F::Tables;
     type Error = F::Error;
     const PROVES: bool = F::PROVES;
 
@@ -74,7 +75,7 @@ impl<F: Flash> Flash for Recorded<F> {
         F::is_loss(error)
     }
 
-    crate::pass_on!(inner: geometry, content, prove, prove_copy, barrier, window_begins,
+    crate::pass_on!(inner: geometry, tables, content, prove, prove_copy, barrier, window_begins,
         advance, idle_since, next_event);
 
     fn read(

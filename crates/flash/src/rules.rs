@@ -156,6 +156,7 @@ impl<F: Flash> Checked<F> {
 
 impl<F: Flash> Flash for Checked<F> {
     type Page = F::Page;
+    type Tables = F::Tables;
     type Error = RuleError<F::Error>;
     const PROVES: bool = F::PROVES;
 
@@ -167,7 +168,7 @@ impl<F: Flash> Flash for Checked<F> {
         matches!(error, RuleError::Device(error) if F::is_loss(error))
     }
 
-    crate::pass_on!(inner: geometry, prove, prove_copy, barrier, window_begins,
+    crate::pass_on!(inner: geometry, tables, prove, prove_copy, barrier, window_begins,
         advance, idle_since, next_event);
 
     fn read(

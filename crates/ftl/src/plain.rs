@@ -15,12 +15,12 @@ use crate::mapping::direct::Direct;
 use crate::options::FtlOptions;
 
 // Every unit moves as it is.
-impl<F: Flash, K> Relocate<F, K> for Direct {}
+impl<F: Flash, K> Relocate<F, K> for Direct<F::Tables> {}
 
 /// The plain device; `K` keeps its map.
 pub struct PlainFtl<F: Flash, K = Resident> {
     core: Core<F, K>,
-    map: Direct,
+    map: Direct<F::Tables>,
 }
 
 impl<F: Flash> PlainFtl<F>
@@ -42,7 +42,7 @@ where
     pub fn restore(
         flash: F,
         options: FtlOptions,
-        map: Direct,
+        map: Direct<F::Tables>,
         blocks: &RestoredBlocks,
     ) -> Result<Self, OptionsError> {
         let owners = (0..map.len())
@@ -69,7 +69,7 @@ where
         options: FtlOptions,
         map_cache: K,
     ) -> Result<Self, OptionsError> {
-        let map = Direct::new(options.exported);
+        let map = Direct::new(&flash.tables(), options.exported);
         Ok(PlainFtl {
             core: Core::with_map_cache(flash, options, map_cache)?,
             map,
@@ -87,7 +87,7 @@ where
     }
 
     /// The map.
-    pub fn map(&self) -> &Direct {
+    pub fn map(&self) -> &Direct<F::Tables> {
         &self.map
     }
 

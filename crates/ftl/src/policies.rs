@@ -32,7 +32,7 @@ mod witness;
 use std::marker::PhantomData;
 
 use flashlore_content::{Content, Dedup, DedupOptions, Sketch};
-use flashlore_flash::{Lpn, ObjectId, Owned, Owner, Ppn};
+use flashlore_flash::{Lpn, ObjectId, Owned, Owner, Ppn, Tables};
 
 use self::compress::Compress;
 use self::delta::Delta;
@@ -86,16 +86,16 @@ pub(crate) enum How {
 }
 
 /// What a policy looks at to answer: it can change nothing of it. There is one where values may be encoded.
-pub(crate) struct View<'a, C, V> {
+pub(crate) struct View<'a, C: Content, V, S: Tables> {
     /// The map and the objects.
-    pub objects: &'a Objects<C>,
+    pub objects: &'a Objects<C, S>,
     /// What is packed.
     pub packing: &'a Packing<V>,
     /// Whether what a page holds becomes an old version when it is written.
     pub records: bool,
 }
 
-impl<C: Content, V> View<'_, C, V> {
+impl<C: Content, V, S: Tables> View<'_, C, V, S> {
     /// Whether a packed value alone keeps its base.
     pub fn is_alone(&self, slot: &Slot) -> bool {
         let base = self.objects.packed(slot.object).map(|(_, base)| base);
@@ -110,7 +110,7 @@ impl<C: Content, V> View<'_, C, V> {
 /// [`may_encode`](Policy::may_encode) when it is planned, [`needs_sketch`](Policy::needs_sketch) and
 /// [`base_to_read`](Policy::base_to_read) for what has to be fetched, [`form`](Policy::form) when it is committed, and
 /// [`on_write`](Policy::on_write) once it is decided and stored.
-pub(crate) trait Policy<C: Content, V: Clone> {
+pub(crate) trait Policy<C: Content, V: Clone, S: Tables> {
     /// A write of a page comes soon: asks for what that will touch. Not asked on a device whose types hold nothing but
     /// the present, each value in a page of its own ([`Parts::HOLDS_MORE`](crate::content::parts::Parts::HOLDS_MORE)).
     #[inline(always)]
@@ -122,23 +122,23 @@ pub(crate) trait Policy<C: Content, V: Clone> {
 
     /// On write: whether the policy may store it in fewer bytes than a page.
     #[inline(always)]
-    fn may_encode(&self, _view: &View<'_, C, V>, _lpn: Lpn) -> bool {
+    fn may_encode(&self, _view: &View<'_, C, V, S>, _lpn: Lpn) -> bool {
         false
     }
 
     /// The form that the policy would offer for a write that began now, without looking for a base.
-    fn next_form(&self, _view: &View<'_, C, V>, _lpn: Lpn) -> Option<Form> {
+    fn next_form(&self, _view: &View<'_, C, V, S>, _lpn: Lpn) -> Option<Form> {
         None
     }
 
     /// On write: the object that it would be a delta from, if that need not be looked for.
     #[inline(always)]
-    fn base_of(&self, _view: &View<'_, C, V>, _lpn: Lpn) -> Option<ObjectId> {
+    fn base_of(&self, _view: &View<'_, C, V, S>, _lpn: Lpn) -> Option<ObjectId> {
         None
     }
 
     /// On write: whether a base has to be looked for, which takes a sketch.
-    fn needs_sketch(&self, _view: &View<'_, C, V>, _lpn: Lpn) -> bool {
+    fn needs_sketch(&self, _view: &View<'_, C, V, S>, _lpn: Lpn) -> bool {
         false
     }
 
@@ -146,7 +146,7 @@ pub(crate) trait Policy<C: Content, V: Clone> {
     /// what it was.
     fn base_to_read(
         &mut self,
-        _view: &View<'_, C, V>,
+        _view: &View<'_, C, V, S>,
         _lpn: Lpn,
         _sketch: Option<&Sketch>,
         _read: Option<ObjectId>,
@@ -159,7 +159,7 @@ pub(crate) trait Policy<C: Content, V: Clone> {
     #[inline(always)]
     fn form(
         &mut self,
-        _view: &View<'_, C, V>,
+        _view: &View<'_, C, V, S>,
         _lpn: Lpn,
         _sketch: Option<&Sketch>,
     ) -> Option<Form> {
@@ -168,13 +168,13 @@ pub(crate) trait Policy<C: Content, V: Clone> {
 
     /// On write: whether a form that was offered for it is still what the policy would offer, after collection has made
     /// room for it.
-    fn still_offers(&self, _view: &View<'_, C, V>, _lpn: Lpn, _form: &Form) -> bool {
+    fn still_offers(&self, _view: &View<'_, C, V, S>, _lpn: Lpn, _form: &Form) -> bool {
         true
     }
 
     /// On write: it has been decided, and the map is about to change.
     #[inline(always)]
-    fn on_write(&mut self, _objects: &mut Objects<C>, _served: &Served) {}
+    fn on_write(&mut self, _objects: &mut Objects<C, S>, _served: &Served) {}
 
     /// On read: the host reads a page.
     #[inline(always)]
@@ -186,13 +186,13 @@ pub(crate) trait Policy<C: Content, V: Clone> {
     }
 
     /// On relocate: whether a delta that collection meets, or its base, is to be materialized rather than moved.
-    fn is_to_merge(&self, _view: &View<'_, C, V>, _slot: &Slot) -> bool {
+    fn is_to_merge(&self, _view: &View<'_, C, V, S>, _slot: &Slot) -> bool {
         false
     }
 
     /// On relocate: collection has moved what an owner holds. Asked where [`prefetch`](Policy::prefetch) is.
     #[inline(always)]
-    fn on_relocate(&mut self, _objects: &Objects<C>, _owned: Owned, _to: Ppn) {}
+    fn on_relocate(&mut self, _objects: &Objects<C, S>, _owned: Owned, _to: Ppn) {}
 
     /// Where packed pages become many: whether nearly empty ones are packed anew, rather than that the values of the
     /// oldest are materialized.
@@ -202,12 +202,12 @@ pub(crate) trait Policy<C: Content, V: Clone> {
 
     /// The periodic scan begins: notes what is to be materialized in idle time. Whether a later one would note
     /// anything else.
-    fn begin_cold_scan(&mut self, _view: &View<'_, C, V>) -> bool {
+    fn begin_cold_scan(&mut self, _view: &View<'_, C, V, S>) -> bool {
         false
     }
 
     /// What the scan noted next, and is a delta still.
-    fn next_cold(&mut self, _objects: &Objects<C>) -> Option<(ObjectId, Lpn)> {
+    fn next_cold(&mut self, _objects: &Objects<C, S>) -> Option<(ObjectId, Lpn)> {
         None
     }
 
@@ -221,7 +221,7 @@ pub(crate) trait Policy<C: Content, V: Clone> {
 
     /// Nothing refers to an object any more: it is about to be forgotten.
     #[inline(always)]
-    fn on_death(&mut self, _objects: &mut Objects<C>, _object: ObjectId) {}
+    fn on_death(&mut self, _objects: &mut Objects<C, S>, _object: ObjectId) {}
 
     /// On checkpoint: what the policy keeps is about to be stored.
     fn on_checkpoint(&mut self) {}
@@ -243,7 +243,7 @@ pub(crate) trait Policy<C: Content, V: Clone> {
     ///
     /// # Errors
     /// A sentence that says what does not hold.
-    fn check(&self, _objects: &Objects<C>, _alive: &[ObjectId]) -> Result<(), String> {
+    fn check(&self, _objects: &Objects<C, S>, _alive: &[ObjectId]) -> Result<(), String> {
         Ok(())
     }
 
@@ -272,14 +272,14 @@ pub(crate) struct Asked {
 macro_rules! policies {
     ($d:tt $always:ident: $kind:ty = $first:expr; $($(#[$where:meta])* $name:ident: $policy:ty = $room:expr,)*) => {
         /// The policies of a device. `V` is an encoded value in RAM.
-        pub(crate) struct PolicySet<C, V> {
+        pub(crate) struct PolicySet<C, V, S> {
             pub $always: $kind,
             $($(#[$where])* pub $name: Option<$policy>,)*
-            /// What the policies know of a value, and an encoded one.
-            values: PhantomData<fn(V) -> C>,
+            /// What the policies know of a value, an encoded one, and the tables.
+            values: PhantomData<fn(V, S) -> C>,
         }
 
-        impl<C: Content, V> PolicySet<C, V> {
+        impl<C: Content, V, S> PolicySet<C, V, S> {
             /// Those that are asked for.
             pub fn new(asked: &Asked) -> Self {
                 PolicySet {
@@ -333,62 +333,62 @@ fn offer<'a>(places: &mut impl Iterator<Item = &'a mut Option<Form>>, form: Opti
     }
 }
 
-impl<C: Content, V: Clone> PolicySet<C, V> {
+impl<C: Content, V: Clone, S: Tables> PolicySet<C, V, S> {
     /// The forms that are offered for a write, in front of the first `None`.
     #[inline(always)]
     pub fn forms(
         &mut self,
-        view: &View<'_, C, V>,
+        view: &View<'_, C, V, S>,
         lpn: Lpn,
         sketch: Option<&Sketch>,
     ) -> [Option<Form>; POLICIES] {
         let mut forms = [None; POLICIES];
         let mut places = forms.iter_mut();
         each_mut!(self, policy => {
-            offer(&mut places, Policy::<C, V>::form(policy, view, lpn, sketch));
+            offer(&mut places, Policy::<C, V, S>::form(policy, view, lpn, sketch));
         });
         forms
     }
 
     /// The forms that would be offered for a write that began now, without looking for a base, in front of the first
     /// `None`.
-    pub fn next_forms(&self, view: &View<'_, C, V>, lpn: Lpn) -> [Option<Form>; POLICIES] {
+    pub fn next_forms(&self, view: &View<'_, C, V, S>, lpn: Lpn) -> [Option<Form>; POLICIES] {
         let mut forms = [None; POLICIES];
         let mut places = forms.iter_mut();
         each!(self, policy => {
-            offer(&mut places, Policy::<C, V>::next_form(policy, view, lpn));
+            offer(&mut places, Policy::<C, V, S>::next_form(policy, view, lpn));
         });
         forms
     }
 }
 
 /// All of them together: what one says, or the first one that knows, or what all say.
-impl<C: Content, V: Clone> Policy<C, V> for PolicySet<C, V> {
+impl<C: Content, V: Clone, S: Tables> Policy<C, V, S> for PolicySet<C, V, S> {
     #[inline(always)]
     fn prefetch(&self, lpn: Lpn) {
-        each!(self, policy => Policy::<C, V>::prefetch(policy, lpn));
+        each!(self, policy => Policy::<C, V, S>::prefetch(policy, lpn));
     }
 
     #[inline(always)]
     fn on_write_begun(&mut self, lpn: Lpn) {
-        each_mut!(self, policy => Policy::<C, V>::on_write_begun(policy, lpn));
+        each_mut!(self, policy => Policy::<C, V, S>::on_write_begun(policy, lpn));
     }
 
     #[inline(always)]
-    fn may_encode(&self, view: &View<'_, C, V>, lpn: Lpn) -> bool {
+    fn may_encode(&self, view: &View<'_, C, V, S>, lpn: Lpn) -> bool {
         let mut any = false;
         each!(self, policy => any = any || policy.may_encode(view, lpn));
         any
     }
 
     #[inline(always)]
-    fn base_of(&self, view: &View<'_, C, V>, lpn: Lpn) -> Option<ObjectId> {
+    fn base_of(&self, view: &View<'_, C, V, S>, lpn: Lpn) -> Option<ObjectId> {
         let mut base = None;
         each!(self, policy => base = base.or_else(|| policy.base_of(view, lpn)));
         base
     }
 
-    fn needs_sketch(&self, view: &View<'_, C, V>, lpn: Lpn) -> bool {
+    fn needs_sketch(&self, view: &View<'_, C, V, S>, lpn: Lpn) -> bool {
         let mut any = false;
         each!(self, policy => any = any || policy.needs_sketch(view, lpn));
         any
@@ -396,7 +396,7 @@ impl<C: Content, V: Clone> Policy<C, V> for PolicySet<C, V> {
 
     fn base_to_read(
         &mut self,
-        view: &View<'_, C, V>,
+        view: &View<'_, C, V, S>,
         lpn: Lpn,
         sketch: Option<&Sketch>,
         read: Option<ObjectId>,
@@ -408,107 +408,107 @@ impl<C: Content, V: Clone> Policy<C, V> for PolicySet<C, V> {
         base
     }
 
-    fn still_offers(&self, view: &View<'_, C, V>, lpn: Lpn, form: &Form) -> bool {
+    fn still_offers(&self, view: &View<'_, C, V, S>, lpn: Lpn, form: &Form) -> bool {
         let mut all = true;
         each!(self, policy => all = all && policy.still_offers(view, lpn, form));
         all
     }
 
     #[inline(always)]
-    fn on_write(&mut self, objects: &mut Objects<C>, served: &Served) {
-        each_mut!(self, policy => Policy::<C, V>::on_write(policy, objects, served));
+    fn on_write(&mut self, objects: &mut Objects<C, S>, served: &Served) {
+        each_mut!(self, policy => Policy::<C, V, S>::on_write(policy, objects, served));
     }
 
     #[inline(always)]
     fn on_read(&mut self, lpn: Lpn) {
-        each_mut!(self, policy => Policy::<C, V>::on_read(policy, lpn));
+        each_mut!(self, policy => Policy::<C, V, S>::on_read(policy, lpn));
     }
 
     fn wants_whole(&self, lpn: Lpn) -> bool {
         let mut any = false;
-        each!(self, policy => any = any || Policy::<C, V>::wants_whole(policy, lpn));
+        each!(self, policy => any = any || Policy::<C, V, S>::wants_whole(policy, lpn));
         any
     }
 
-    fn is_to_merge(&self, view: &View<'_, C, V>, slot: &Slot) -> bool {
+    fn is_to_merge(&self, view: &View<'_, C, V, S>, slot: &Slot) -> bool {
         let mut any = false;
         each!(self, policy => any = any || policy.is_to_merge(view, slot));
         any
     }
 
     #[inline(always)]
-    fn on_relocate(&mut self, objects: &Objects<C>, owned: Owned, to: Ppn) {
-        each_mut!(self, policy => Policy::<C, V>::on_relocate(policy, objects, owned, to));
+    fn on_relocate(&mut self, objects: &Objects<C, S>, owned: Owned, to: Ppn) {
+        each_mut!(self, policy => Policy::<C, V, S>::on_relocate(policy, objects, owned, to));
     }
 
     fn packs_densely(&self) -> bool {
         let mut any = false;
-        each!(self, policy => any = any || Policy::<C, V>::packs_densely(policy));
+        each!(self, policy => any = any || Policy::<C, V, S>::packs_densely(policy));
         any
     }
 
-    fn begin_cold_scan(&mut self, view: &View<'_, C, V>) -> bool {
+    fn begin_cold_scan(&mut self, view: &View<'_, C, V, S>) -> bool {
         let mut any = false;
         each_mut!(self, policy => any |= policy.begin_cold_scan(view));
         any
     }
 
-    fn next_cold(&mut self, objects: &Objects<C>) -> Option<(ObjectId, Lpn)> {
+    fn next_cold(&mut self, objects: &Objects<C, S>) -> Option<(ObjectId, Lpn)> {
         let mut cold = None;
         each_mut!(self, policy => {
-            cold = cold.or_else(|| Policy::<C, V>::next_cold(policy, objects))
+            cold = cold.or_else(|| Policy::<C, V, S>::next_cold(policy, objects))
         });
         cold
     }
 
     #[inline(always)]
     fn on_trim(&mut self, lpn: Lpn) {
-        each_mut!(self, policy => Policy::<C, V>::on_trim(policy, lpn));
+        each_mut!(self, policy => Policy::<C, V, S>::on_trim(policy, lpn));
     }
 
     fn on_entry_dropped(&mut self, lpn: Lpn) {
-        each_mut!(self, policy => Policy::<C, V>::on_entry_dropped(policy, lpn));
+        each_mut!(self, policy => Policy::<C, V, S>::on_entry_dropped(policy, lpn));
     }
 
     #[inline(always)]
-    fn on_death(&mut self, objects: &mut Objects<C>, object: ObjectId) {
-        each_mut!(self, policy => Policy::<C, V>::on_death(policy, objects, object));
+    fn on_death(&mut self, objects: &mut Objects<C, S>, object: ObjectId) {
+        each_mut!(self, policy => Policy::<C, V, S>::on_death(policy, objects, object));
     }
 
     fn on_checkpoint(&mut self) {
-        each_mut!(self, policy => Policy::<C, V>::on_checkpoint(policy));
+        each_mut!(self, policy => Policy::<C, V, S>::on_checkpoint(policy));
     }
 
     fn on_stored(&mut self) {
-        each_mut!(self, policy => Policy::<C, V>::on_stored(policy));
+        each_mut!(self, policy => Policy::<C, V, S>::on_stored(policy));
     }
 
     fn location(&self, owned: Owned) -> Option<Ppn> {
         let mut found = None;
         each!(self, policy => {
-            found = found.or_else(|| Policy::<C, V>::location(policy, owned))
+            found = found.or_else(|| Policy::<C, V, S>::location(policy, owned))
         });
         found
     }
 
     fn owners(&self) -> Vec<Owner> {
         let mut owners = Vec::new();
-        each!(self, policy => owners.extend(Policy::<C, V>::owners(policy)));
+        each!(self, policy => owners.extend(Policy::<C, V, S>::owners(policy)));
         owners
     }
 
-    fn check(&self, objects: &Objects<C>, alive: &[ObjectId]) -> Result<(), String> {
-        each!(self, policy => Policy::<C, V>::check(policy, objects, alive)?);
+    fn check(&self, objects: &Objects<C, S>, alive: &[ObjectId]) -> Result<(), String> {
+        each!(self, policy => Policy::<C, V, S>::check(policy, objects, alive)?);
         Ok(())
     }
 
     fn heap_bytes(&self) -> usize {
         let mut bytes = 0;
-        each!(self, policy => bytes += Policy::<C, V>::heap_bytes(policy));
+        each!(self, policy => bytes += Policy::<C, V, S>::heap_bytes(policy));
         bytes
     }
 
     fn restart_counters(&mut self) {
-        each_mut!(self, policy => Policy::<C, V>::restart_counters(policy));
+        each_mut!(self, policy => Policy::<C, V, S>::restart_counters(policy));
     }
 }

@@ -27,6 +27,7 @@ mod reference_models;
 mod rewind_on_a_tebibyte;
 mod sealed_before_window;
 mod similar;
+mod stored_tables;
 mod throughput;
 mod trap;
 mod victims;

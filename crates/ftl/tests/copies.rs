@@ -63,9 +63,10 @@ impl Watched {
 
 impl Flash for Watched {
     type Page = ();
+    type Tables = flashlore_flash::InMemory;
     type Error = Infallible;
 
-    flashlore_flash::pass_on!(device: geometry, content, advance, idle_since, next_event);
+    flashlore_flash::pass_on!(device: geometry, tables, content, advance, idle_since, next_event);
 
     fn read(
         &mut self,

@@ -5,7 +5,8 @@ use flashlore_flash::faults::{Faulty, Odds};
 use flashlore_flash::memory::MemoryFlash;
 use flashlore_flash::rules::Checked;
 use flashlore_flash::{
-    Cause, Flash, Geometry, Lpn, Owner, PageId, Ppn, Ready, Route, Stream, Tag, Unit, When,
+    Cause, Flash, Geometry, InMemory, Lpn, Owner, PageId, Ppn, Ready, Route, Stream, Tag, Unit,
+    When,
 };
 use flashlore_ftl::core::restore::{RestoredBlock, RestoredBlocks, RestoredState};
 use flashlore_ftl::mapping::direct::Direct;
@@ -57,7 +58,13 @@ fn a_device_without_a_free_block_goes_on_in_the_open_one() {
     options.collect.mode = Mode::Stepped { urgent: 2 };
     options.thin = true;
     options.collect.watermarks = Watermarks { low: 2, high: 2 };
-    let mut ftl = PlainFtl::restore(flash, options, Direct::restore(map), &found).unwrap();
+    let mut ftl = PlainFtl::restore(
+        flash,
+        options,
+        Direct::restore(&InMemory, map.into_iter()),
+        &found,
+    )
+    .unwrap();
     ftl.check().unwrap();
     let mut held: Vec<u32> = (0..EXPORTED).collect();
     for n in 0..200 {

@@ -23,6 +23,7 @@
 //! | `fetch.rs` | a page that is to be read |
 //! | `store.rs` | rows read and changed |
 //! | `commit.rs` | what changed becomes durable under a new root; opening |
+//! | `table.rs` | tables as the translation layer has them |
 //! | `recount.rs` | every pointer counted anew |
 //! | `error.rs` | what can fail |
 
@@ -37,6 +38,7 @@ mod recount;
 mod root;
 mod space;
 mod store;
+mod table;
 
 pub use address::{Empty, Node, Row, Shape, Slot, TableId};
 pub use area::Area;
@@ -46,3 +48,4 @@ pub use error::{Access, MetadataError};
 pub use fetch::{Fetch, Fetched};
 pub use page::PAGE_BYTES;
 pub use store::Store;
+pub use table::{StoredTable, StoredTables};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use flashlore_content::history::History;
 use flashlore_content::{Digest, DigestTag, NoCensus, NoEncoder};
-use flashlore_flash::{BlockId, Lpn, ObjectId, Ppn};
+use flashlore_flash::{BlockId, Flash, Lpn, ObjectId, Ppn};
 use flashlore_ftl::content::Policies;
 use flashlore_ftl::content::bytes::{Restored, RestoredObject, RestoredPacked, RestoredPlace};
 use flashlore_ftl::content::parts::{EncodedOf, Of, Past, Present};
@@ -90,7 +90,7 @@ pub(crate) fn layer(
     if !id.has_objects() {
         let options = ftl_options(&id);
         let stored = map.iter().filter(|row| row.is_some()).count() as u64;
-        let map = Direct::restore(map.into_iter().map(MapRow::as_unit).collect());
+        let map = Direct::restore(&nand.tables(), map.into_iter().map(MapRow::as_unit));
         let ftl = PlainFtl::restore(nand, options, map, &blocks)?;
         return Ok(Box::new(Plain { ftl, stored }));
     }

@@ -26,6 +26,7 @@ use super::timing::{Concurrency, Timing};
 use crate::address::{BlockId, PageId, PlaneId, Ppn, Tag, Time};
 use crate::geometry::Geometry;
 use crate::nand::{Cause, Completion, Finished, Flash, OpId, Ready, Route, Stream, Unit};
+use crate::tables::InMemory;
 
 /// The stages of an operation.
 #[derive(Debug, Clone, Copy)]
@@ -588,10 +589,15 @@ fn slot_of(op: OpId) -> usize {
 
 impl Flash for NandSim {
     type Page = ();
+    type Tables = InMemory;
     type Error = Infallible;
 
     fn geometry(&self) -> &Geometry {
         &self.geometry
+    }
+
+    fn tables(&self) -> InMemory {
+        InMemory
     }
 
     #[inline(always)]

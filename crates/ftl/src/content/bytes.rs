@@ -4,12 +4,12 @@
 use flashlore_content::Encoder;
 use flashlore_content::history::History;
 use flashlore_flash::{
-    Cause, Completion, Lpn, ObjectId, Owner, PackId, PackSlot, Ppn, Ready, Tag, Time, When,
+    Cause, Completion, Flash, Lpn, ObjectId, Owner, PackId, PackSlot, Ppn, Ready, Tag, Time, When,
 };
 
 use super::device::{ContentDevice, Policies};
 use super::encoding::Encoded;
-use super::parts::{EncodedOf, Failure, PageOf, Parts};
+use super::parts::{EncodedOf, Failure, ObjectsOf, PageOf, Parts};
 use super::store::Store;
 use crate::core::Core;
 use crate::core::restore::RestoredBlocks;
@@ -151,7 +151,14 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         let core = Core::restore(flash, options, blocks, whole.chain(pages))?;
         let placed = objects.iter().map(|o| (o.handle, o.location, o.content));
         let kept = history.iter().flat_map(History::objects);
-        let restored = Objects::restore(map, most, dedup.fingerprint_bits, placed, kept);
+        let restored = Objects::restore(
+            &core.flash.tables(),
+            map,
+            most,
+            dedup.fingerprint_bits,
+            placed,
+            kept,
+        );
         let alive = |o: &&RestoredObject<T::Content>| restored.references(o.handle) > 0;
         let mut set = PolicySet::new(&Asked {
             dedup,
@@ -211,7 +218,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
             };
             objects.set_packed(slot.object, page, *base);
         }
-        let is_live = |objects: &Objects<T::Content>, object: ObjectId| {
+        let is_live = |objects: &ObjectsOf<T>, object: ObjectId| {
             object.is_some() && objects.references(object) > 0 && objects.is_delta(object)
         };
         packing.packs = Packs::restore(packs, |object| is_live(objects, object));

@@ -5,7 +5,7 @@ use flashlore_content::{Content, Dedup, DedupOptions, Ledger, NoEncoder};
 use flashlore_flash::{Flash, Lpn, ObjectId, Tag, Time};
 
 use super::encoding::{Encoded, EncodingCounters};
-use super::parts::{CoreOf, EncodedOf, Failure, Of, Parts, Present};
+use super::parts::{CoreOf, EncodedOf, Failure, ObjectsOf, Of, Parts, Present};
 use super::store::Store;
 use crate::core::Core;
 use crate::error::OptionsError;
@@ -126,7 +126,12 @@ impl<T: Parts> ContentDevice<T> {
         let in_ram = versions.as_ref().and_then(|v| v.entries_in_ram);
         let log = encoding.is_some() || in_ram.is_some();
         let core = Core::with_map_cache(flash, FtlOptions { log, ..options }, map_cache)?;
-        let objects = Objects::new(exported, most_objects, dedup.fingerprint_bits);
+        let objects = Objects::new(
+            &core.flash.tables(),
+            exported,
+            most_objects,
+            dedup.fingerprint_bits,
+        );
         let most_packs = Self::most_packs(&core);
         let asked = Asked {
             dedup,
@@ -179,7 +184,7 @@ impl<T: Parts> ContentDevice<T> {
     }
 
     /// The map and the objects.
-    pub fn objects(&self) -> &Objects<T::Content> {
+    pub fn objects(&self) -> &ObjectsOf<T> {
         &self.store.objects
     }
 

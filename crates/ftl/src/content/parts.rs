@@ -8,6 +8,8 @@ use flashlore_flash::Flash;
 use crate::core::Core;
 use crate::error::FtlError;
 use crate::map_cache::MapCache;
+use crate::mapping::objects::Objects;
+use crate::policies::{PolicySet, View};
 
 /// Whether a device may keep old versions: a type, [`Present`] or [`Past`].
 pub trait Memory {
@@ -61,6 +63,14 @@ pub type PageOf<T> = <<T as Parts>::Flash as Flash>::Page;
 /// An encoded value.
 pub type EncodedOf<T> =
     <<T as Parts>::Encoder as Encoder<<T as Parts>::Content, PageOf<T>>>::Encoded;
+/// Where the tables are.
+pub type TablesOf<T> = <<T as Parts>::Flash as Flash>::Tables;
+/// The map and the objects.
+pub type ObjectsOf<T> = Objects<<T as Parts>::Content, TablesOf<T>>;
+/// The policies.
+pub(crate) type PoliciesOf<T> = PolicySet<<T as Parts>::Content, EncodedOf<T>, TablesOf<T>>;
+/// What policies look at.
+pub(crate) type ViewOf<'a, T> = View<'a, <T as Parts>::Content, EncodedOf<T>, TablesOf<T>>;
 /// What lies below the map.
 pub type CoreOf<T> = Core<<T as Parts>::Flash, <T as Parts>::Cache>;
 /// What can go wrong.

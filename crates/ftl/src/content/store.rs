@@ -17,24 +17,23 @@ use flashlore_content::{Encoder, Ledger};
 use flashlore_flash::{BlockId, Lpn, ObjectId, Owned, Owner, Ppn, Time};
 
 use super::encoding::{Encoded, EncodingCounters};
-use super::parts::{CoreOf, EncodedOf, Failure, Parts};
+use super::parts::{CoreOf, EncodedOf, Failure, ObjectsOf, Parts, PoliciesOf, ViewOf};
 use crate::core::relocate::{Relocate, Relocation};
 use crate::map_cache::{MapCache, MapEntry};
 use crate::mapping::Mapping;
-use crate::mapping::objects::Objects;
 use crate::mapping::packing::Packing;
 use crate::mapping::packs::Removed;
 use crate::policies::history::Versions;
-use crate::policies::{Policy, PolicySet, View, dedup};
+use crate::policies::{Policy, View, dedup};
 
 /// Map, objects and policies.
 pub(crate) struct Store<T: Parts> {
-    pub objects: Objects<T::Content>,
+    pub objects: ObjectsOf<T>,
     /// What is packed, where values may be encoded.
     pub packing: Option<Packing<EncodedOf<T>>>,
     /// What all that encode share; where values may be encoded.
     pub encoded: Option<Encoded>,
-    pub policies: PolicySet<T::Content, EncodedOf<T>>,
+    pub policies: PoliciesOf<T>,
     pub ledger: T::Ledger,
     pub encoder: T::Encoder,
     /// Objects that logical pages refer to; counted where values may be stored to which none does.
@@ -45,7 +44,7 @@ pub(crate) struct Store<T: Parts> {
 
 impl<T: Parts> Store<T> {
     /// What policies look at to answer, where values may be encoded.
-    pub fn view(&self) -> Option<View<'_, T::Content, EncodedOf<T>>> {
+    pub fn view(&self) -> Option<ViewOf<'_, T>> {
         let packing = self.packing.as_ref()?;
         Some(View {
             objects: &self.objects,
@@ -55,13 +54,7 @@ impl<T: Parts> Store<T> {
     }
 
     /// The same, and the policies to be asked.
-    #[expect(clippy::type_complexity, reason = "two references")]
-    pub fn asked(
-        &mut self,
-    ) -> Option<(
-        View<'_, T::Content, EncodedOf<T>>,
-        &mut PolicySet<T::Content, EncodedOf<T>>,
-    )> {
+    pub fn asked(&mut self) -> Option<(ViewOf<'_, T>, &mut PoliciesOf<T>)> {
         let records = self.records();
         let packing = self.packing.as_ref()?;
         let view = View {
@@ -239,7 +232,7 @@ impl<T: Parts> Store<T> {
     pub fn watching_pins<R>(
         &mut self,
         object: ObjectId,
-        change: impl FnOnce(&mut Objects<T::Content>) -> R,
+        change: impl FnOnce(&mut ObjectsOf<T>) -> R,
     ) -> R {
         let before = object.is_some() && self.objects.is_pinned_alone(object);
         let answer = change(&mut self.objects);

@@ -2,8 +2,8 @@
 //! and the next slot of its open block.
 
 use flashlore_flash::{
-    Completion, Flash, GroupId, Lpn, Owner, PageId, PlaneId, Ppn, Route, Stream, Tag, Time, Unit,
-    When,
+    Completion, Flash, GroupId, Lpn, Owner, PageId, PlaneId, Ppn, Route, Stream, Table, Tag, Time,
+    Unit, When,
 };
 
 use crate::core::Core;
@@ -269,7 +269,7 @@ where
         };
         self.planes[plane.index()].open[stream as usize].next = ppn + 1;
         if let Some(owner) = owner {
-            self.owners[ppn.index()] = owner;
+            self.owners.set(ppn.index(), owner);
         }
         self.blocks.set_valid(block, ppn);
         if fills {

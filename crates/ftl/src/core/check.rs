@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use flashlore_flash::{BlockId, Flash, MapPageId, Owner, PoolId, Ppn, Stream};
+use flashlore_flash::{BlockId, Flash, MapPageId, Owner, PoolId, Ppn, Stream, Table};
 
 use crate::blocks::BlockPhase;
 use crate::core::Core;
@@ -112,11 +112,11 @@ where
                     ppn.0
                 ));
             }
-            if self.owners[ppn.index()] != owner {
+            if self.owners.get(ppn.index()) != owner {
                 return Err(format!(
                     "{owner:?} lies on unit {}, which names {:?}",
                     ppn.0,
-                    self.owners[ppn.index()]
+                    self.owners.get(ppn.index())
                 ));
             }
         }
@@ -126,7 +126,7 @@ where
                 continue;
             }
             count += 1;
-            let named = self.owners[ppn.index()];
+            let named = self.owners.get(ppn.index());
             if !self.blocks.is_valid(ppn) || named != Owner::map_page(page) {
                 return Err(format!(
                     "translation page {page} lies on unit {}, which names {named:?}",
@@ -146,7 +146,7 @@ where
     /// # Errors
     /// A sentence that says what does not hold.
     pub(crate) fn check_slack<M: Mapping>(&self, map: &M) -> Result<(), String> {
-        let dead = |ppn: Ppn| map.dead_bytes(self.owners[ppn.index()]);
+        let dead = |ppn: Ppn| map.dead_bytes(self.owners.get(ppn.index()));
         self.blocks.check_slack(dead)
     }
 

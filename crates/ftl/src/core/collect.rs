@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use flashlore_flash::{
     BlockId, Cause, Completion, Flash, Owned, Owner, PlaneId, PoolId, Ppn, Ready, Route, Stream,
-    Tag, Time, Unit, When,
+    Table, Tag, Time, Unit, When,
 };
 
 use crate::core::relocate::{Relocate, Relocation};
@@ -157,7 +157,7 @@ where
     /// Whether a block holds packed pages; blocks hold them alone.
     fn holds_log(&self, block: BlockId) -> bool {
         let unit = self.blocks.next_valid(self.blocks.units_of(block));
-        unit.is_some_and(|ppn| self.is_log(self.owners[ppn.index()]))
+        unit.is_some_and(|ppn| self.is_log(self.owners.get(ppn.index())))
     }
 
     /// What a unit holds: on a device without translation pages, packed pages and tables nothing but values.
@@ -210,7 +210,7 @@ where
     #[inline(always)]
     fn prefetch_owners<M: Relocate<F, K>>(&self, map: &M, mut left: Range<Ppn>) {
         while let Some(ppn) = self.blocks.next_valid(left.clone()) {
-            map.prefetch(self.owners[ppn.index()]);
+            map.prefetch(self.owners.get(ppn.index()));
             left.start = ppn + 1;
         }
     }
@@ -270,7 +270,7 @@ where
             && let Some(ppn) = self.blocks.next_valid(left.clone())
         {
             left.start = ppn + 1;
-            match self.flash.prove_copy(ppn, self.owners[ppn.index()]) {
+            match self.flash.prove_copy(ppn, self.owners.get(ppn.index())) {
                 Ok(()) => {}
                 Err(error) if F::is_loss(&error) => return Ok(false),
                 Err(error) => return Err(error.into()),
@@ -290,7 +290,7 @@ where
         read: Completion,
     ) -> Result<(), FtlError<F::Error>> {
         let own = self.geometry.plane_of_unit(from);
-        let owner = self.owners[from.index()];
+        let owner = self.owners.get(from.index());
         if moving == Moving::MayRewrite || self.is_log(owner) && self.is_lost(from) {
             let unit = Relocation {
                 at,
@@ -356,7 +356,7 @@ where
     /// The same for what a unit holds: translation pages and packed pages keep blocks of their own.
     #[inline(always)]
     pub(crate) fn target_of(&self, unit: Ppn, stream: Stream) -> Stream {
-        let owner = self.owners[unit.index()];
+        let owner = self.owners.get(unit.index());
         match self.owned(owner) {
             Owned::MapPage(_) => Stream::Map,
             Owned::Pack(_) | Owned::Table(_) => Stream::LogGc,

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use flashlore_flash::{BlockId, Flash, Ppn, Stream, Time};
+use flashlore_flash::{BlockId, Flash, Ppn, Stream, Table, Time};
 
 use crate::alloc::CLOSED;
 use crate::blocks::BlockPhase;
@@ -98,8 +98,9 @@ where
 
     /// Whether any of these units, which are taken, holds anything without referrer.
     fn is_stale<M: Relocate<F, K>>(&self, map: &M, taken: Range<Ppn>) -> bool {
-        let holds_dead =
-            |ppn: Ppn| !self.blocks.is_valid(ppn) || map.dead_bytes(self.owners[ppn.index()]) > 0;
+        let holds_dead = |ppn: Ppn| {
+            !self.blocks.is_valid(ppn) || map.dead_bytes(self.owners.get(ppn.index())) > 0
+        };
         Ppn::each(taken).any(holds_dead)
     }
 }

@@ -40,9 +40,8 @@ mod retire;
 mod spare;
 mod wear;
 
-use flashlore_flash::hints::on_large_pages;
 use flashlore_flash::{
-    BlockId, Finished, Flash, Geometry, Lpn, Owner, PoolId, Ppn, Stream, Tag, Time,
+    BlockId, Finished, Flash, Geometry, Lpn, Owner, PoolId, Ppn, Stream, Table, Tables, Tag, Time,
 };
 
 use crate::alloc::Plane;
@@ -88,7 +87,7 @@ pub struct Core<F: Flash, K = Resident> {
     pub(crate) options: FtlOptions,
     pub(crate) layout: Layout,
     pub(crate) blocks: Blocks,
-    pub(crate) owners: Vec<Owner>,
+    pub(crate) owners: <F::Tables as Tables>::Of<Owner>,
     pub(crate) planes: Vec<Plane<F::Page>>,
     pub(crate) pools: Vec<Pool>,
     pub(crate) low_pools: u32,
@@ -200,7 +199,9 @@ where
         let looks_at_open_frontiers = matches!(options.collect.trigger, Trigger::Dispatch { .. })
             || fills_with_copies(&options);
         Ok(Core {
-            owners: on_large_pages(vec![Owner::page(Lpn(0)); geometry.units() as usize]),
+            owners: flash
+                .tables()
+                .filled(Owner::page(Lpn(0)), geometry.units() as usize),
             victims: Victims::new(options.collect.victims, options.seed),
             seal_times: options
                 .collect
@@ -285,7 +286,7 @@ where
 
     /// Whose a unit is that is valid.
     pub fn owner_of(&self, ppn: Ppn) -> Owner {
-        self.owners[ppn.index()]
+        self.owners.get(ppn.index())
     }
 
     /// Blocks of the device that were freed since the last barrier: they are free, and written only after one.
@@ -351,7 +352,7 @@ where
 
     /// Bytes held, without what the flash back end stores.
     pub fn heap_bytes(&self) -> usize {
-        self.owners.capacity() * size_of::<Owner>() + self.blocks.heap_bytes()
+        self.owners.heap_bytes() + self.blocks.heap_bytes()
     }
 
     /// Lets time pass: idle gaps before `until` are used, decided completions are gathered.

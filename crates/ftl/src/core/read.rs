@@ -1,6 +1,6 @@
 //! Reading a logical page or a unit, from flash or from a page buffer.
 
-use flashlore_flash::{Cause, Completion, Flash, Lpn, Ppn, Ready, Route, Tag, Time, Unit};
+use flashlore_flash::{Cause, Completion, Flash, Lpn, Ppn, Ready, Route, Table, Tag, Time, Unit};
 
 use crate::core::Core;
 use crate::core::relocate::Relocate;
@@ -140,7 +140,7 @@ where
     pub(super) fn content_on_flash(&mut self, ppn: Ppn) -> Result<F::Page, FtlError<F::Error>> {
         let page = self.flash.content(ppn)?;
         if F::PROVES {
-            self.flash.prove(ppn, self.owners[ppn.index()], &page)?;
+            self.flash.prove(ppn, self.owners.get(ppn.index()), &page)?;
         }
         Ok(page)
     }

@@ -1,6 +1,6 @@
 //! The core as a recovery found it: block states and valid units instead of an empty device.
 
-use flashlore_flash::{BlockId, Flash, Owner, Ppn, Stream};
+use flashlore_flash::{BlockId, Flash, Owner, Ppn, Stream, Table};
 
 use crate::alloc::OpenBlock;
 use crate::core::Core;
@@ -75,7 +75,7 @@ where
             }
         }
         for (ppn, owner) in owners {
-            core.owners[ppn.index()] = owner;
+            core.owners.set(ppn.index(), owner);
             core.blocks.set_valid(core.geometry.block_of(ppn), ppn);
         }
         for &block in &found.sealing {

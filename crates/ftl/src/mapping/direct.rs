@@ -1,27 +1,30 @@
 //! Logical page number to physical unit: four bytes a page, no object table.
 
-use flashlore_flash::hints::{on_large_pages, prefetch};
-use flashlore_flash::{Lpn, Owner, Ppn};
+use flashlore_flash::{Lpn, Owner, Ppn, Table, Tables};
 
 use super::Mapping;
 
 /// The map of a device without a content policy.
-#[derive(Debug, Clone)]
-pub struct Direct {
-    units: Vec<Ppn>,
+#[derive(Debug)]
+pub struct Direct<S: Tables> {
+    units: S::Of<Ppn>,
 }
 
-impl Direct {
+impl<S: Tables> Direct<S> {
     /// Nothing is mapped.
-    pub fn new(exported: u32) -> Self {
-        let mut units = on_large_pages(Vec::with_capacity(exported as usize));
-        units.resize(exported as usize, Ppn::NONE);
-        Direct { units }
+    pub fn new(tables: &S, exported: u32) -> Self {
+        Direct {
+            units: tables.filled(Ppn::NONE, exported as usize),
+        }
     }
 
     /// A map as a recovery found it.
-    pub fn restore(units: Vec<Ppn>) -> Self {
-        Direct { units }
+    pub fn restore(tables: &S, units: impl ExactSizeIterator<Item = Ppn>) -> Self {
+        let mut map = Direct::new(tables, units.len() as u32);
+        for (lpn, ppn) in units.enumerate() {
+            map.units.set(lpn, ppn);
+        }
+        map
     }
 
     /// Logical pages.
@@ -37,22 +40,23 @@ impl Direct {
     /// Where a page lies, [`Ppn::NONE`] if nowhere.
     #[inline(always)]
     pub fn get(&self, lpn: Lpn) -> Ppn {
-        self.units[lpn.index()]
+        self.units.get(lpn.index())
     }
 
     /// Maps a page; answers where it lay before.
     #[inline(always)]
     pub fn replace(&mut self, lpn: Lpn, ppn: Ppn) -> Ppn {
-        std::mem::replace(&mut self.units[lpn.index()], ppn)
+        self.units
+            .change(lpn.index(), |mapped| std::mem::replace(mapped, ppn))
     }
 
     /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
-        self.units.capacity() * size_of::<Ppn>()
+        self.units.heap_bytes()
     }
 }
 
-impl Mapping for Direct {
+impl<S: Tables> Mapping for Direct<S> {
     #[inline(always)]
     fn unit_of(&self, lpn: Lpn) -> Ppn {
         self.get(lpn)
@@ -60,18 +64,17 @@ impl Mapping for Direct {
 
     #[inline(always)]
     fn relocate(&mut self, owner: Owner, to: Ppn) {
-        self.units[owner.as_page().index()] = to;
+        self.units.set(owner.as_page().index(), to);
     }
 
     #[inline(always)]
     fn prefetch(&self, owner: Owner) {
-        prefetch(&self.units, owner.as_page().index());
+        self.units.prefetch(owner.as_page().index());
     }
 
     fn location(&self, owner: Owner) -> Option<Ppn> {
-        self.units
-            .get(owner.as_page().index())
-            .copied()
-            .filter(|p| p.is_some())
+        let at = owner.as_page().index();
+        let mapped = (at < self.units.len()).then(|| self.units.get(at));
+        mapped.filter(|p| p.is_some())
     }
 }

@@ -14,8 +14,7 @@
 
 use flashlore_content::Content;
 use flashlore_content::dedup::index::Members;
-use flashlore_flash::hints::{on_large_pages, prefetch};
-use flashlore_flash::{Lpn, ObjectId, PackId, Ppn};
+use flashlore_flash::{Lpn, ObjectId, PackId, Ppn, Row, Table, Tables};
 
 use super::counts::{Counts, DELTA, INDEXED, PACKED, ReferenceKind, Spilled, UNHASHED};
 
@@ -32,25 +31,43 @@ struct Object<C> {
     link: ObjectId,
 }
 
-/// The map and the object table.
-#[derive(Debug, Clone)]
-pub struct Objects<C> {
-    map: Vec<ObjectId>,
-    table: Vec<Object<C>>,
+impl<C: Content> Row for Object<C> {
+    const BYTES: usize = 12 + C::BYTES;
+
+    fn encode(self, out: &mut [u8]) {
+        self.location.encode(&mut out[..4]);
+        self.counts.encode(&mut out[4..8]);
+        self.link.encode(&mut out[8..12]);
+        self.content.encode(&mut out[12..]);
+    }
+
+    fn decode(bytes: &[u8]) -> Self {
+        Object {
+            location: Ppn::decode(&bytes[..4]),
+            counts: Counts::decode(&bytes[4..8]),
+            link: ObjectId::decode(&bytes[8..12]),
+            content: C::decode(&bytes[12..]),
+        }
+    }
+}
+
+/// The map and the object table, in tables of `S`.
+#[derive(Debug)]
+pub struct Objects<C: Content, S: Tables> {
+    map: S::Of<ObjectId>,
+    table: S::Of<Object<C>>,
     spilled: Spilled,
     free: ObjectId,
     live: u32,
     fingerprint_bits: u32,
 }
 
-impl<C: Content> Objects<C> {
+impl<C: Content, S: Tables> Objects<C, S> {
     /// Nothing is mapped; `most` objects can exist at a time, their fingerprints are so wide.
-    pub fn new(exported: u32, most: u32, fingerprint_bits: u32) -> Self {
-        let mut map = on_large_pages(Vec::with_capacity(exported as usize));
-        map.resize(exported as usize, ObjectId::NONE);
+    pub fn new(tables: &S, exported: u32, most: u32, fingerprint_bits: u32) -> Self {
         Objects {
-            map,
-            table: on_large_pages(Vec::with_capacity(most as usize)),
+            map: tables.filled(ObjectId::NONE, exported as usize),
+            table: tables.empty(most as usize),
             spilled: Spilled::default(),
             free: ObjectId::NONE,
             live: 0,
@@ -61,14 +78,17 @@ impl<C: Content> Objects<C> {
     /// Objects by handle, location and content, and the pages that map to them; handles in between
     /// are free. Nothing is packed yet. `kept` are the references of old versions.
     pub fn restore(
+        tables: &S,
         map: &[ObjectId],
         most: u32,
         fingerprint_bits: u32,
         objects: impl Iterator<Item = (ObjectId, Ppn, C)> + Clone,
         kept: impl Iterator<Item = ObjectId>,
     ) -> Self {
-        let mut restored = Objects::new(map.len() as u32, most, fingerprint_bits);
-        restored.map.copy_from_slice(map);
+        let mut restored = Objects::new(tables, map.len() as u32, most, fingerprint_bits);
+        for (lpn, &object) in map.iter().enumerate() {
+            restored.map.set(lpn, object);
+        }
         let rows = objects.clone().map(|(handle, ..)| handle.0 + 1).max();
         let mut slots: Vec<Option<(Ppn, C)>> = vec![None; rows.unwrap_or(0) as usize];
         for (handle, ppn, content) in objects {
@@ -94,8 +114,9 @@ impl<C: Content> Objects<C> {
             if slots[handle].is_some() {
                 restored.live += 1;
             } else {
-                restored.table[handle].location = Ppn(restored.free.0);
-                restored.free = ObjectId(handle as u32);
+                let handle = ObjectId(handle as u32);
+                restored.place(handle, Ppn(restored.free.0));
+                restored.free = handle;
             }
         }
         restored
@@ -125,19 +146,19 @@ impl<C: Content> Objects<C> {
     /// The object of a logical page, or [`ObjectId::NONE`].
     #[inline(always)]
     pub fn get(&self, lpn: Lpn) -> ObjectId {
-        self.map[lpn.index()]
+        self.map.get(lpn.index())
     }
 
     /// The content of an object.
     #[inline(always)]
     pub fn content(&self, object: ObjectId) -> C {
-        self.table[object.index()].content
+        self.row(object).content
     }
 
     /// The location of an object.
     #[inline(always)]
     pub fn at(&self, object: ObjectId) -> Ppn {
-        self.table[object.index()].location
+        self.row(object).location
     }
 
     /// A handle for new content without references yet; it lies nowhere until placed.
@@ -155,10 +176,10 @@ impl<C: Content> Objects<C> {
             return ObjectId((self.table.len() - 1) as u32);
         }
         let handle = self.free;
-        let record = &mut self.table[handle.index()];
-        self.free = ObjectId(record.location.0);
-        object.counts = record.counts;
-        *record = object;
+        let before = self.row(handle);
+        self.free = ObjectId(before.location.0);
+        object.counts = before.counts;
+        self.table.set(handle.index(), object);
         handle
     }
 
@@ -166,9 +187,11 @@ impl<C: Content> Objects<C> {
     #[inline(always)]
     pub fn free(&mut self, object: ObjectId) {
         debug_assert!(self.is_dead(object));
-        let record = &mut self.table[object.index()];
-        record.counts = record.counts.of_next();
-        record.location = Ppn(self.free.0);
+        let next = self.free;
+        self.table.change(object.index(), |record| {
+            record.counts = record.counts.of_next();
+            record.location = Ppn(next.0);
+        });
         self.free = object;
         self.live -= 1;
     }
@@ -176,7 +199,8 @@ impl<C: Content> Objects<C> {
     /// Says where new content lies.
     #[inline(always)]
     pub fn place(&mut self, object: ObjectId, ppn: Ppn) {
-        self.table[object.index()].location = ppn;
+        self.table
+            .change(object.index(), |record| record.location = ppn);
     }
 
     /// Maps a logical page to an object, which gains the reference; answers the one before.
@@ -185,24 +209,34 @@ impl<C: Content> Objects<C> {
         if object.is_some() {
             self.add(object, ReferenceKind::Live);
         }
-        std::mem::replace(&mut self.map[lpn.index()], object)
+        self.map
+            .change(lpn.index(), |mapped| std::mem::replace(mapped, object))
+    }
+
+    #[inline(always)]
+    fn row(&self, object: ObjectId) -> Object<C> {
+        self.table.get(object.index())
     }
 
     #[inline(always)]
     fn add(&mut self, object: ObjectId, kind: ReferenceKind) {
-        let counts = &mut self.table[object.index()].counts;
-        self.spilled.add(object, counts, kind);
+        let spilled = &mut self.spilled;
+        self.table.change(object.index(), |record| {
+            spilled.add(object, &mut record.counts, kind);
+        });
     }
 
     #[inline(always)]
     fn take(&mut self, object: ObjectId, kind: ReferenceKind) {
-        let counts = &mut self.table[object.index()].counts;
-        self.spilled.take(object, counts, kind);
+        let spilled = &mut self.spilled;
+        self.table.change(object.index(), |record| {
+            spilled.take(object, &mut record.counts, kind);
+        });
     }
 
     #[inline(always)]
     fn counts(&self, object: ObjectId) -> Counts {
-        self.table[object.index()].counts
+        self.row(object).counts
     }
 
     #[inline(always)]
@@ -269,14 +303,16 @@ impl<C: Content> Objects<C> {
     #[inline(always)]
     pub fn pin(&mut self, base: ObjectId, dependent: ObjectId) {
         self.add(base, ReferenceKind::Pins);
-        self.table[base.index()].link.0 ^= dependent.0;
+        self.table
+            .change(base.index(), |record| record.link.0 ^= dependent.0);
     }
 
     /// A packed object does not need its base any more; whether nothing refers to that now.
     #[inline(always)]
     pub fn unpin(&mut self, base: ObjectId, dependent: ObjectId) -> bool {
         self.take(base, ReferenceKind::Pins);
-        self.table[base.index()].link.0 ^= dependent.0;
+        self.table
+            .change(base.index(), |record| record.link.0 ^= dependent.0);
         self.is_dead(base)
     }
 
@@ -288,7 +324,7 @@ impl<C: Content> Objects<C> {
     /// The packed object that needs a base, if there is exactly one and nothing else refers to the base.
     pub fn sole_dependent(&self, base: ObjectId) -> Option<ObjectId> {
         let alone = self.is_pinned_alone(base) && self.pins(base) == 1;
-        alone.then(|| self.table[base.index()].link)
+        alone.then(|| self.row(base).link)
     }
 
     /// Whether an object is packed.
@@ -299,34 +335,36 @@ impl<C: Content> Objects<C> {
 
     /// An object lies in a packed page from now on.
     pub fn set_packed(&mut self, object: ObjectId, pack: PackId, base: ObjectId) {
-        let record = &mut self.table[object.index()];
-        record.counts.mark(PACKED);
-        record.location = Ppn(pack.0);
-        if base.is_some() {
-            record.counts.mark(DELTA);
-            record.link = base;
-        }
+        self.table.change(object.index(), |record| {
+            record.counts.mark(PACKED);
+            record.location = Ppn(pack.0);
+            if base.is_some() {
+                record.counts.mark(DELTA);
+                record.link = base;
+            }
+        });
     }
 
     /// A packed object lies in another packed page from now on.
     pub fn repack(&mut self, object: ObjectId, pack: PackId) {
-        self.table[object.index()].location = Ppn(pack.0);
+        self.place(object, Ppn(pack.0));
     }
 
     /// A packed object has a unit of its own from now on.
     pub fn set_whole(&mut self, object: ObjectId, ppn: Ppn) {
-        let record = &mut self.table[object.index()];
-        if record.counts.has(DELTA) {
-            record.link = ObjectId(0);
-        }
-        record.counts.unmark(PACKED | DELTA);
-        record.location = ppn;
+        self.table.change(object.index(), |record| {
+            if record.counts.has(DELTA) {
+                record.link = ObjectId(0);
+            }
+            record.counts.unmark(PACKED | DELTA);
+            record.location = ppn;
+        });
     }
 
     /// The packed page and the base of an object that is packed; the base may be [`ObjectId::NONE`].
     #[inline(always)]
     pub fn packed(&self, object: ObjectId) -> Option<(PackId, ObjectId)> {
-        let record = &self.table[object.index()];
+        let record = self.row(object);
         let base = match record.counts.has(DELTA) {
             true => record.link,
             false => ObjectId::NONE,
@@ -337,7 +375,7 @@ impl<C: Content> Objects<C> {
     /// The packed page of an object that is a delta.
     #[inline(always)]
     pub fn pack_of_delta(&self, object: ObjectId) -> Option<PackId> {
-        let record = &self.table[object.index()];
+        let record = self.row(object);
         (record.counts.has(DELTA)).then_some(PackId(record.location.0))
     }
 
@@ -366,7 +404,8 @@ impl<C: Content> Objects<C> {
 
     /// An object that one logical page refers to and nothing else can find is to be hashed.
     pub fn leave_unhashed(&mut self, object: ObjectId) {
-        self.table[object.index()].counts.mark(UNHASHED);
+        self.table
+            .change(object.index(), |record| record.counts.mark(UNHASHED));
     }
 
     /// Whether an object is to be hashed still.
@@ -377,25 +416,27 @@ impl<C: Content> Objects<C> {
 
     /// An object needs not be hashed any more.
     pub fn hashed(&mut self, object: ObjectId) {
-        self.table[object.index()].counts.unmark(UNHASHED);
+        self.table
+            .change(object.index(), |record| record.counts.unmark(UNHASHED));
     }
 
     /// Asks for the map entry of a logical page.
     #[inline(always)]
     pub fn prefetch_map(&self, lpn: Lpn) {
-        prefetch(&self.map, lpn.index());
+        self.map.prefetch(lpn.index());
     }
 
     /// Asks for the record of an object.
     #[inline(always)]
     pub fn prefetch_object(&self, object: ObjectId) {
-        prefetch(&self.table, object.index());
+        self.table.prefetch(object.index());
     }
 
     /// The object of a logical page that may be out of range or unmapped.
     #[inline(always)]
     pub fn object_of(&self, lpn: Lpn) -> Option<ObjectId> {
-        self.map.get(lpn.index()).copied().filter(|o| o.is_some())
+        let mapped = (lpn.index() < self.map.len()).then(|| self.get(lpn));
+        mapped.filter(|o| o.is_some())
     }
 
     /// Recounts the references; `kept` are those of old versions. Answers the handles that are alive.
@@ -403,7 +444,10 @@ impl<C: Content> Objects<C> {
     /// # Errors
     /// A sentence that says what does not hold.
     pub fn check(&self, kept: impl Iterator<Item = ObjectId>) -> Result<Vec<ObjectId>, String> {
-        let word = |handle: ObjectId| self.table.get(handle.index()).map(|o| o.counts);
+        let word = |handle: ObjectId| {
+            let is_there = handle.index() < self.table.len();
+            is_there.then(|| self.counts(handle))
+        };
         self.spilled.check(word)?;
         // Kept references, pins, and what the link of a base says.
         let mut others = vec![(0, 0, 0); self.table.len()];
@@ -411,7 +455,8 @@ impl<C: Content> Objects<C> {
             others[object.index()].0 += 1;
         }
         let mut counted = vec![0u32; self.table.len()];
-        for (lpn, &object) in self.map.iter().enumerate() {
+        for lpn in (0..self.len()).map(Lpn) {
+            let object = self.get(lpn);
             if object.is_some() {
                 *counted.get_mut(object.index()).ok_or_else(|| {
                     format!("logical page {lpn} maps to object {object}, beyond the table")
@@ -424,7 +469,7 @@ impl<C: Content> Objects<C> {
             if std::mem::replace(&mut free[at.index()], true) {
                 return Err(format!("free object list runs in a circle at {at}"));
             }
-            at = ObjectId(self.table[at.index()].location.0);
+            at = ObjectId(self.at(at).0);
         }
         let mut alive = Vec::new();
         for (at, handle) in (0..self.handles()).map(|at| (at as usize, ObjectId(at))) {
@@ -454,7 +499,7 @@ impl<C: Content> Objects<C> {
         for &object in &alive {
             let link = match self.is_delta(object) {
                 true => 0,
-                false => self.table[object.index()].link.0,
+                false => self.row(object).link.0,
             };
             let noted = (self.kept(object), self.pins(object), link);
             let counted = others[object.index()];
@@ -491,13 +536,13 @@ impl<C: Content> Objects<C> {
 
     /// Bytes held, counting the table as far as it has been used.
     pub fn heap_bytes(&self) -> usize {
-        self.map.capacity() * size_of::<u32>()
+        self.map.heap_bytes()
             + self.table.len() * size_of::<Object<C>>()
             + self.spilled.heap_bytes()
     }
 }
 
-impl<C: Content> Members for Objects<C> {
+impl<C: Content, S: Tables> Members for Objects<C, S> {
     #[inline(always)]
     fn tag(&self, object: ObjectId) -> u32 {
         self.fingerprint(self.content(object)) as u32
@@ -510,11 +555,12 @@ impl<C: Content> Members for Objects<C> {
 
     #[inline(always)]
     fn set_indexed(&mut self, object: ObjectId, indexed: bool) {
-        let counts = &mut self.table[object.index()].counts;
-        counts.unmark(INDEXED | UNHASHED);
-        if indexed {
-            counts.mark(INDEXED);
-        }
+        self.table.change(object.index(), |record| {
+            record.counts.unmark(INDEXED | UNHASHED);
+            if indexed {
+                record.counts.mark(INDEXED);
+            }
+        });
     }
 
     #[inline(always)]

@@ -4,7 +4,7 @@
 //! that names an object is that object's.
 
 use flashlore_content::Content;
-use flashlore_flash::{ObjectId, Owner, PackId};
+use flashlore_flash::{ObjectId, Owner, PackId, Tables};
 
 use super::objects::Objects;
 use super::packs::{Packs, Slot};
@@ -63,9 +63,9 @@ impl<V: Clone> Packing<V> {
     ///
     /// # Errors
     /// A sentence that says what does not hold.
-    pub fn check<C: Content>(
+    pub fn check<C: Content, S: Tables>(
         &self,
-        objects: &Objects<C>,
+        objects: &Objects<C, S>,
         alive: &[ObjectId],
     ) -> Result<(), String> {
         let is_live = |o: ObjectId| objects.references(o) > 0 && objects.is_delta(o);

@@ -20,8 +20,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use flashlore_flash::{
-    BlockId, Cause, Completion, Finished, Flash, Geometry, ObjectId, Owned, Owner, PackId, PageId,
-    PlaneId, Ppn, Ready, Route, Stream, Tag, Time, Unit,
+    BlockId, Cause, Completion, Finished, Flash, Geometry, InMemory, ObjectId, Owned, Owner,
+    PackId, PageId, PlaneId, Ppn, Ready, Route, Stream, Tag, Time, Unit,
 };
 use flashlore_medium::{AlignedBuf, Medium};
 
@@ -244,6 +244,7 @@ impl Nand {
 impl Flash for Nand {
     type Page = StoredUnit;
     type Error = NandError;
+    type Tables = InMemory;
     const PROVES: bool = true;
 
     fn is_loss(error: &NandError) -> bool {
@@ -252,6 +253,10 @@ impl Flash for Nand {
 
     fn geometry(&self) -> &Geometry {
         &self.geometry
+    }
+
+    fn tables(&self) -> InMemory {
+        InMemory
     }
 
     fn read(

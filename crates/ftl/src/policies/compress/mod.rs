@@ -2,7 +2,7 @@
 //! so it keeps nothing alive, and it pays wherever it is short enough.
 
 use flashlore_content::{Content, Sketch};
-use flashlore_flash::Lpn;
+use flashlore_flash::{Lpn, Tables};
 
 use super::forms::Form;
 use super::{Asked, Policy, Served, View};
@@ -22,23 +22,23 @@ pub(super) fn room(asked: &Asked) -> Option<Compress> {
     compresses.then(Compress::default)
 }
 
-impl<C: Content, V: Clone> Policy<C, V> for Compress {
+impl<C: Content, V: Clone, S: Tables> Policy<C, V, S> for Compress {
     #[inline(always)]
-    fn may_encode(&self, view: &View<'_, C, V>, _: Lpn) -> bool {
+    fn may_encode(&self, view: &View<'_, C, V, S>, _: Lpn) -> bool {
         view.packing.most_packs > 0
     }
 
-    fn next_form(&self, view: &View<'_, C, V>, _: Lpn) -> Option<Form> {
+    fn next_form(&self, view: &View<'_, C, V, S>, _: Lpn) -> Option<Form> {
         (view.packing.most_packs > 0).then_some(Form::ALONE)
     }
 
     #[inline(always)]
-    fn form(&mut self, _: &View<'_, C, V>, _: Lpn, _: Option<&Sketch>) -> Option<Form> {
+    fn form(&mut self, _: &View<'_, C, V, S>, _: Lpn, _: Option<&Sketch>) -> Option<Form> {
         Some(Form::ALONE)
     }
 
     #[inline(always)]
-    fn on_write(&mut self, _: &mut crate::mapping::objects::Objects<C>, served: &Served) {
+    fn on_write(&mut self, _: &mut crate::mapping::objects::Objects<C, S>, served: &Served) {
         if let Some((form, length)) = served.encoded
             && form.base.is_none()
         {

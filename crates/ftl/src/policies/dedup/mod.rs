@@ -9,7 +9,7 @@
 
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::{Content, Dedup, DedupOptions};
-use flashlore_flash::ObjectId;
+use flashlore_flash::{ObjectId, Tables};
 
 use super::{Asked, How, Policy, Served, Unhashed};
 use crate::mapping::objects::Objects;
@@ -26,9 +26,9 @@ pub(super) fn room(asked: &Asked) -> Dedup {
 
 /// The object that may hold this content.
 #[inline(always)]
-pub(crate) fn candidate<C: Content>(
+pub(crate) fn candidate<C: Content, S: Tables>(
     dedup: &Dedup,
-    objects: &Objects<C>,
+    objects: &Objects<C, S>,
     content: C,
 ) -> Option<ObjectId> {
     let fingerprint = objects.fingerprint(content);
@@ -38,16 +38,20 @@ pub(crate) fn candidate<C: Content>(
 
 /// Enters an object into the index.
 #[inline(always)]
-pub(crate) fn enter<C: Content>(dedup: &mut Dedup, objects: &mut Objects<C>, object: ObjectId) {
+pub(crate) fn enter<C: Content, S: Tables>(
+    dedup: &mut Dedup,
+    objects: &mut Objects<C, S>,
+    object: ObjectId,
+) {
     if let Some(evicted) = dedup.index.insert(objects, object) {
         // An index without entries refuses the new one: nothing had to make room.
         dedup.counters.evictions += u64::from(evicted != object);
     }
 }
 
-impl<C: Content, V: Clone> Policy<C, V> for Dedup {
+impl<C: Content, V: Clone, S: Tables> Policy<C, V, S> for Dedup {
     #[inline(always)]
-    fn on_write(&mut self, objects: &mut Objects<C>, served: &Served) {
+    fn on_write(&mut self, objects: &mut Objects<C, S>, served: &Served) {
         match served.how {
             How::Found => {
                 self.counters.hits += 1;
@@ -80,13 +84,13 @@ impl<C: Content, V: Clone> Policy<C, V> for Dedup {
     }
 
     #[inline(always)]
-    fn on_death(&mut self, objects: &mut Objects<C>, object: ObjectId) {
+    fn on_death(&mut self, objects: &mut Objects<C, S>, object: ObjectId) {
         if objects.is_indexed(object) {
             self.index.remove(objects, object);
         }
     }
 
-    fn check(&self, objects: &Objects<C>, alive: &[ObjectId]) -> Result<(), String> {
+    fn check(&self, objects: &Objects<C, S>, alive: &[ObjectId]) -> Result<(), String> {
         self.index.check(objects)?;
         let mut named = 0;
         for object in self.index.objects(objects) {

@@ -3,7 +3,7 @@
 
 use flashlore_content::{Content, Sketch};
 use flashlore_flash::geometry::UNIT_BYTES;
-use flashlore_flash::{Lpn, ObjectId};
+use flashlore_flash::{Lpn, ObjectId, Tables};
 
 use super::Delta;
 use super::similar::Base;
@@ -13,14 +13,18 @@ use crate::policies::{Policy, View};
 
 impl Delta {
     /// Whether a page may be stored as a delta, if there is anything to differ from.
-    pub(super) fn may_differ<C: Content, V: Clone>(&self, view: &View<'_, C, V>, lpn: Lpn) -> bool {
+    pub(super) fn may_differ<C: Content, V: Clone, S: Tables>(
+        &self,
+        view: &View<'_, C, V, S>,
+        lpn: Lpn,
+    ) -> bool {
         view.packing.most_packs > 0 && !self.is_read_hot(lpn)
     }
 
     /// The object that a write of a page would be a delta from, if that is written often.
-    pub(super) fn base_if_hot<C: Content, V: Clone>(
+    pub(super) fn base_if_hot<C: Content, V: Clone, S: Tables>(
         &self,
-        view: &View<'_, C, V>,
+        view: &View<'_, C, V, S>,
         lpn: Lpn,
     ) -> Option<ObjectId> {
         if !self.may_differ(view, lpn) {
@@ -36,7 +40,11 @@ impl Delta {
 
     /// Whether a delta may be taken from a base: it is one of those that deltas alone keep alive already, or these may
     /// be one more. A base that a page or an old version holds as well counts as one more, since both may leave it.
-    fn is_within_quota<C: Content, V: Clone>(&self, view: &View<'_, C, V>, base: ObjectId) -> bool {
+    fn is_within_quota<C: Content, V: Clone, S: Tables>(
+        &self,
+        view: &View<'_, C, V, S>,
+        base: ObjectId,
+    ) -> bool {
         let pinned = view.packing.pinned;
         let most = self.options.most_pinned;
         // Almost always there is room for one more.
@@ -45,9 +53,9 @@ impl Delta {
 
     /// What a write may become a delta from. A base chosen before, for the same page, is `kept` if it is
     /// possible still.
-    pub(super) fn base_for<C: Content, V: Clone>(
+    pub(super) fn base_for<C: Content, V: Clone, S: Tables>(
         &self,
-        view: &View<'_, C, V>,
+        view: &View<'_, C, V, S>,
         lpn: Lpn,
         sketch: Option<&Sketch>,
         kept: Option<ObjectId>,
@@ -69,9 +77,9 @@ impl Delta {
     }
 
     /// What a write may become a delta from, chosen for good; a base that was read for it is kept.
-    pub(super) fn base_at_commit<C: Content, V: Clone>(
+    pub(super) fn base_at_commit<C: Content, V: Clone, S: Tables>(
         &mut self,
-        view: &View<'_, C, V>,
+        view: &View<'_, C, V, S>,
         lpn: Lpn,
         sketch: Option<&Sketch>,
     ) -> Option<Base> {
@@ -92,9 +100,9 @@ impl Delta {
     }
 
     /// A write as its delta from a base, and the price of what nothing but it keeps alive.
-    pub(super) fn form_from<C: Content, V: Clone>(
+    pub(super) fn form_from<C: Content, V: Clone, S: Tables>(
         &self,
-        view: &View<'_, C, V>,
+        view: &View<'_, C, V, S>,
         lpn: Lpn,
         base: Base,
     ) -> Form {
@@ -107,7 +115,11 @@ impl Delta {
 }
 
 /// Bytes of a base that nothing but the next delta of a page would keep alive.
-fn bytes_kept_for<C: Content, V: Clone>(view: &View<'_, C, V>, lpn: Lpn, base: ObjectId) -> u32 {
+fn bytes_kept_for<C: Content, V: Clone, S: Tables>(
+    view: &View<'_, C, V, S>,
+    lpn: Lpn,
+    base: ObjectId,
+) -> u32 {
     if !is_kept_for(view, lpn, base) {
         return 0;
     }
@@ -117,7 +129,11 @@ fn bytes_kept_for<C: Content, V: Clone>(view: &View<'_, C, V>, lpn: Lpn, base: O
 }
 
 /// Whether nothing but the next delta of a page would keep its base alive.
-fn is_kept_for<C: Content, V: Clone>(view: &View<'_, C, V>, lpn: Lpn, base: ObjectId) -> bool {
+fn is_kept_for<C: Content, V: Clone, S: Tables>(
+    view: &View<'_, C, V, S>,
+    lpn: Lpn,
+    base: ObjectId,
+) -> bool {
     let objects = view.objects;
     let Some(old) = objects.object_of(lpn) else {
         return false;

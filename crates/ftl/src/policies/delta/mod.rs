@@ -16,7 +16,7 @@ pub mod similar;
 use std::collections::VecDeque;
 
 use flashlore_content::{Content, Sketch};
-use flashlore_flash::{Lpn, ObjectId};
+use flashlore_flash::{Lpn, ObjectId, Tables};
 
 use self::heat::Heat;
 use self::similar::{Similar, SimilarCounters};
@@ -85,7 +85,7 @@ impl Delta {
     }
 }
 
-impl<C: Content, V: Clone> Policy<C, V> for Delta {
+impl<C: Content, V: Clone, S: Tables> Policy<C, V, S> for Delta {
     #[inline(always)]
     fn prefetch(&self, lpn: Lpn) {
         self.heat.prefetch(lpn);
@@ -97,31 +97,31 @@ impl<C: Content, V: Clone> Policy<C, V> for Delta {
     }
 
     #[inline(always)]
-    fn may_encode(&self, view: &View<'_, C, V>, lpn: Lpn) -> bool {
+    fn may_encode(&self, view: &View<'_, C, V, S>, lpn: Lpn) -> bool {
         let similar = self.similar.is_some() && self.may_differ(view, lpn);
         similar || self.base_of(view, lpn).is_some()
     }
 
-    fn next_form(&self, view: &View<'_, C, V>, lpn: Lpn) -> Option<Form> {
+    fn next_form(&self, view: &View<'_, C, V, S>, lpn: Lpn) -> Option<Form> {
         let hot = self.is_write_hot_next(lpn);
         let base = hot.then(|| self.base_if_hot(view, lpn)).flatten();
         base.map(|base| self.form_from(view, lpn, similar::Base::Own(base)))
     }
 
     #[inline(always)]
-    fn base_of(&self, view: &View<'_, C, V>, lpn: Lpn) -> Option<ObjectId> {
+    fn base_of(&self, view: &View<'_, C, V, S>, lpn: Lpn) -> Option<ObjectId> {
         let hot = self.is_write_hot(lpn);
         hot.then(|| self.base_if_hot(view, lpn)).flatten()
     }
 
     #[inline(always)]
-    fn needs_sketch(&self, view: &View<'_, C, V>, lpn: Lpn) -> bool {
+    fn needs_sketch(&self, view: &View<'_, C, V, S>, lpn: Lpn) -> bool {
         self.similar.is_some() && self.base_of(view, lpn).is_none()
     }
 
     fn base_to_read(
         &mut self,
-        view: &View<'_, C, V>,
+        view: &View<'_, C, V, S>,
         lpn: Lpn,
         sketch: Option<&Sketch>,
         read: Option<ObjectId>,
@@ -133,7 +133,12 @@ impl<C: Content, V: Clone> Policy<C, V> for Delta {
         Some(base)
     }
 
-    fn form(&mut self, view: &View<'_, C, V>, lpn: Lpn, sketch: Option<&Sketch>) -> Option<Form> {
+    fn form(
+        &mut self,
+        view: &View<'_, C, V, S>,
+        lpn: Lpn,
+        sketch: Option<&Sketch>,
+    ) -> Option<Form> {
         let base = self.base_at_commit(view, lpn, sketch)?;
         self.note_offered(lpn, base);
         Some(self.form_from(view, lpn, base))
@@ -141,13 +146,13 @@ impl<C: Content, V: Clone> Policy<C, V> for Delta {
 
     /// A base of its own may have got another value meanwhile, or none: a write that kept it would keep what nobody
     /// else needs.
-    fn still_offers(&self, view: &View<'_, C, V>, lpn: Lpn, form: &Form) -> bool {
+    fn still_offers(&self, view: &View<'_, C, V, S>, lpn: Lpn, form: &Form) -> bool {
         form.base
             .is_none_or(|base| self.is_similar(lpn, base) || self.base_of(view, lpn) == Some(base))
     }
 
     #[inline(always)]
-    fn on_write(&mut self, _: &mut Objects<C>, served: &Served) {
+    fn on_write(&mut self, _: &mut Objects<C, S>, served: &Served) {
         if let Some((form, length)) = served.encoded
             && let Some(base) = form.base
         {
@@ -170,13 +175,13 @@ impl<C: Content, V: Clone> Policy<C, V> for Delta {
 
     /// Where bases are chosen by similarity, a page that is not written often has a delta all the same, and
     /// materializing it gains nothing unless the base goes with it.
-    fn is_to_merge(&self, view: &View<'_, C, V>, slot: &Slot) -> bool {
+    fn is_to_merge(&self, view: &View<'_, C, V, S>, slot: &Slot) -> bool {
         let is_cold =
             || !self.is_write_hot(slot.lpn) && (self.similar.is_none() || view.is_alone(slot));
         self.is_read_hot(slot.lpn) || is_cold()
     }
 
-    fn begin_cold_scan(&mut self, view: &View<'_, C, V>) -> bool {
+    fn begin_cold_scan(&mut self, view: &View<'_, C, V, S>) -> bool {
         let packs = &view.packing.packs;
         let slots = packs.used().flat_map(|(pack, _)| packs.slots(pack));
         let is_cold = |slot: &&Slot| {
@@ -188,7 +193,7 @@ impl<C: Content, V: Clone> Policy<C, V> for Delta {
         self.heat.restart()
     }
 
-    fn next_cold(&mut self, objects: &Objects<C>) -> Option<(ObjectId, Lpn)> {
+    fn next_cold(&mut self, objects: &Objects<C, S>) -> Option<(ObjectId, Lpn)> {
         while let Some(&lpn) = self.cold.front() {
             let object = objects.object_of(lpn);
             if let Some(object) = object.filter(|&o| objects.is_delta(o))
@@ -215,13 +220,13 @@ impl<C: Content, V: Clone> Policy<C, V> for Delta {
     }
 
     #[inline(always)]
-    fn on_death(&mut self, _: &mut Objects<C>, object: ObjectId) {
+    fn on_death(&mut self, _: &mut Objects<C, S>, object: ObjectId) {
         if let Some(similar) = &mut self.similar {
             similar.index.remove(object);
         }
     }
 
-    fn check(&self, objects: &Objects<C>, _: &[ObjectId]) -> Result<(), String> {
+    fn check(&self, objects: &Objects<C, S>, _: &[ObjectId]) -> Result<(), String> {
         let Some(similar) = &self.similar else {
             return Ok(());
         };

@@ -18,7 +18,7 @@ pub mod tier;
 
 use flashlore_content::Content;
 use flashlore_content::history::{History, HistoryOptions};
-use flashlore_flash::{Lpn, ObjectId, Owned, Owner, Ppn};
+use flashlore_flash::{Lpn, ObjectId, Owned, Owner, Ppn, Tables};
 
 use self::tier::Tier;
 use super::{Asked, Policy};
@@ -239,13 +239,13 @@ impl Versions {
     }
 }
 
-impl<C: Content, V: Clone> Policy<C, V> for Versions {
+impl<C: Content, V: Clone, S: Tables> Policy<C, V, S> for Versions {
     #[inline(always)]
     fn prefetch(&self, lpn: Lpn) {
         self.history.prefetch(lpn);
     }
 
-    fn on_relocate(&mut self, objects: &Objects<C>, owned: Owned, to: Ppn) {
+    fn on_relocate(&mut self, objects: &Objects<C, S>, owned: Owned, to: Ppn) {
         match owned {
             Owned::Value(object) if objects.is_history(object) => {
                 self.counters.copied_historical += 1;
@@ -279,7 +279,7 @@ impl<C: Content, V: Clone> Policy<C, V> for Versions {
         self.tier.iter().flat_map(Tier::owners).collect()
     }
 
-    fn check(&self, _: &Objects<C>, _: &[ObjectId]) -> Result<(), String> {
+    fn check(&self, _: &Objects<C, S>, _: &[ObjectId]) -> Result<(), String> {
         self.history.check()
     }
 

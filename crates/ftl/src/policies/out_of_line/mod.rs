@@ -18,7 +18,7 @@
 use std::collections::VecDeque;
 
 use flashlore_content::Content;
-use flashlore_flash::{Lpn, ObjectId};
+use flashlore_flash::{Lpn, ObjectId, Tables};
 
 use super::{Asked, How, Policy, Served, Unhashed};
 use crate::mapping::objects::Objects;
@@ -82,7 +82,7 @@ impl<C: Content> Scan<C> {
     }
 
     /// The next object to be hashed; those before it that need not be any more are dropped.
-    pub(crate) fn next(&mut self, objects: &Objects<C>) -> Option<ObjectId> {
+    pub(crate) fn next<S: Tables>(&mut self, objects: &Objects<C, S>) -> Option<ObjectId> {
         while let Some(&object) = self.queue.front() {
             if objects.is_unhashed(object) {
                 return Some(object);
@@ -99,7 +99,11 @@ impl<C: Content> Scan<C> {
     }
 
     /// The logical page of an object that is to be hashed still.
-    pub(crate) fn referrer(&self, objects: &Objects<C>, object: ObjectId) -> Option<Lpn> {
+    pub(crate) fn referrer<S: Tables>(
+        &self,
+        objects: &Objects<C, S>,
+        object: ObjectId,
+    ) -> Option<Lpn> {
         let page = self.referrers[object.index()];
         objects.is_unhashed(object).then_some(page)
     }
@@ -109,9 +113,9 @@ impl<C: Content> Scan<C> {
     }
 }
 
-impl<C: Content, V: Clone> Policy<C, V> for Scan<C> {
+impl<C: Content, V: Clone, S: Tables> Policy<C, V, S> for Scan<C> {
     #[inline(always)]
-    fn on_write(&mut self, objects: &mut Objects<C>, served: &Served) {
+    fn on_write(&mut self, objects: &mut Objects<C, S>, served: &Served) {
         let How::New {
             unhashed: Some(Unhashed::Off | Unhashed::Unsampled),
             ..
@@ -125,7 +129,7 @@ impl<C: Content, V: Clone> Policy<C, V> for Scan<C> {
         }
     }
 
-    fn check(&self, objects: &Objects<C>, alive: &[ObjectId]) -> Result<(), String> {
+    fn check(&self, objects: &Objects<C, S>, alive: &[ObjectId]) -> Result<(), String> {
         let bits: u32 = self.queued.iter().map(|word| word.count_ones()).sum();
         if bits as usize != self.queue.len() || !self.queue.iter().all(|&o| self.is_queued(o)) {
             return Err(format!(

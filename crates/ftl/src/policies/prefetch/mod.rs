@@ -15,7 +15,7 @@
 //! Invariant: a home is that of the object which has the handle now; it counts while the page refers to it.
 
 use flashlore_content::Content;
-use flashlore_flash::{Lpn, ObjectId};
+use flashlore_flash::{Lpn, ObjectId, Tables};
 
 use super::{Asked, How, Policy, Served};
 use crate::mapping::objects::Objects;
@@ -66,7 +66,12 @@ impl Prefetch {
     }
 
     /// A page has come to share an object: it is its home, if the one before refers to something else now.
-    fn shared<C: Content>(&mut self, objects: &Objects<C>, object: ObjectId, lpn: Lpn) {
+    fn shared<C: Content, S: Tables>(
+        &mut self,
+        objects: &Objects<C, S>,
+        object: ObjectId,
+        lpn: Lpn,
+    ) {
         if let Some(home) = self.homes.get_mut(object.index())
             && *home != Lpn::NONE
             && objects.object_of(*home) != Some(object)
@@ -76,7 +81,11 @@ impl Prefetch {
     }
 
     /// The page an object was stored for, if it was hashed and the page refers to it still.
-    pub(crate) fn home<C: Content>(&self, objects: &Objects<C>, object: ObjectId) -> Option<Lpn> {
+    pub(crate) fn home<C: Content, S: Tables>(
+        &self,
+        objects: &Objects<C, S>,
+        object: ObjectId,
+    ) -> Option<Lpn> {
         let home = *self.homes.get(object.index())?;
         (objects.object_of(home) == Some(object)).then_some(home)
     }
@@ -88,9 +97,9 @@ impl Prefetch {
     }
 }
 
-impl<C: Content, V: Clone> Policy<C, V> for Prefetch {
+impl<C: Content, V: Clone, S: Tables> Policy<C, V, S> for Prefetch {
     #[inline(always)]
-    fn on_write(&mut self, objects: &mut Objects<C>, served: &Served) {
+    fn on_write(&mut self, objects: &mut Objects<C, S>, served: &Served) {
         match served.how {
             How::Found => self.shared(objects, served.object, served.lpn),
             How::New { unhashed, .. } => {

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flashlore_content::{Content, Sketch};
-use flashlore_flash::{Lpn, ObjectId, Owned, Ppn};
+use flashlore_flash::{Lpn, ObjectId, Owned, Ppn, Tables};
 
 use super::forms::Form;
 use super::{Asked, How, Policy, Served, View};
@@ -47,16 +47,16 @@ pub(super) fn room<C>(_: &Asked) -> Option<Witness<C>> {
     None
 }
 
-impl<C: Content, V: Clone> Policy<C, V> for Witness<C> {
-    fn may_encode(&self, _: &View<'_, C, V>, _: Lpn) -> bool {
+impl<C: Content, V: Clone, S: Tables> Policy<C, V, S> for Witness<C> {
+    fn may_encode(&self, _: &View<'_, C, V, S>, _: Lpn) -> bool {
         self.offers
     }
 
-    fn form(&mut self, _: &View<'_, C, V>, _: Lpn, _: Option<&Sketch>) -> Option<Form> {
+    fn form(&mut self, _: &View<'_, C, V, S>, _: Lpn, _: Option<&Sketch>) -> Option<Form> {
         self.offers.then_some(Form::ALONE)
     }
 
-    fn on_write(&mut self, objects: &mut Objects<C>, served: &Served) {
+    fn on_write(&mut self, objects: &mut Objects<C, S>, served: &Served) {
         self.pages
             .insert(served.lpn, objects.content(served.object));
         self.found += u64::from(served.how == How::Found);
@@ -67,7 +67,7 @@ impl<C: Content, V: Clone> Policy<C, V> for Witness<C> {
         *self.reads.entry(lpn).or_default() += 1;
     }
 
-    fn on_relocate(&mut self, _: &Objects<C>, owned: Owned, to: Ppn) {
+    fn on_relocate(&mut self, _: &Objects<C, S>, owned: Owned, to: Ppn) {
         if let Owned::Value(object) = owned {
             self.moved.insert(object, to);
         }
@@ -77,7 +77,7 @@ impl<C: Content, V: Clone> Policy<C, V> for Witness<C> {
         self.pages.remove(&lpn);
     }
 
-    fn on_death(&mut self, _: &mut Objects<C>, object: ObjectId) {
+    fn on_death(&mut self, _: &mut Objects<C, S>, object: ObjectId) {
         self.moved.remove(&object);
         self.dead.insert(object);
     }
@@ -86,7 +86,7 @@ impl<C: Content, V: Clone> Policy<C, V> for Witness<C> {
         self.checkpoints += 1;
     }
 
-    fn check(&self, objects: &Objects<C>, alive: &[ObjectId]) -> Result<(), String> {
+    fn check(&self, objects: &Objects<C, S>, alive: &[ObjectId]) -> Result<(), String> {
         for lpn in (0..objects.len()).map(Lpn) {
             let held = objects.object_of(lpn).map(|object| objects.content(object));
             if held != self.pages.get(&lpn).copied() {
