@@ -7,7 +7,7 @@
 //! Two instances of [`Content`]: [`DigestTag`] keeps 32 bits a stored page and relies on the caller
 //! to compare bytes before a page is shared; [`Digest`] keeps 128 bits and is trusted.
 
-use flashlore_flash::Row;
+use flashlore_flash::{Row, number_rows};
 
 use crate::page::Content;
 
@@ -83,17 +83,7 @@ impl Content for Digest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct DigestTag(pub u32);
 
-impl Row for DigestTag {
-    const BYTES: usize = u32::BYTES;
-
-    fn encode(self, out: &mut [u8]) {
-        self.0.encode(out);
-    }
-
-    fn decode(bytes: &[u8]) -> Self {
-        DigestTag(u32::decode(bytes))
-    }
-}
+number_rows!(DigestTag);
 
 impl Content for DigestTag {
     #[inline]

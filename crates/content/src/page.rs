@@ -3,7 +3,7 @@
 //! Simulation replays digests, not bytes: a [`PageTag`] stands for one distinct value of the trace.
 //! Two pages are equal exactly when their tags are.
 
-use flashlore_flash::Row;
+use flashlore_flash::{Row, number_rows};
 
 /// Content of one mapping unit.
 pub trait Content: Row + Eq {
@@ -27,17 +27,7 @@ impl PageTag {
     }
 }
 
-impl Row for PageTag {
-    const BYTES: usize = u32::BYTES;
-
-    fn encode(self, out: &mut [u8]) {
-        self.0.encode(out);
-    }
-
-    fn decode(bytes: &[u8]) -> Self {
-        PageTag(u32::decode(bytes))
-    }
-}
+number_rows!(PageTag);
 
 impl Content for PageTag {
     #[inline(always)]

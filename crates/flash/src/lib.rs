@@ -13,6 +13,7 @@
 //! | [`pass_on!`] | what a wrapper leaves to the device behind it |
 //! | [`sim`] | simulated time: dies, channels, queues |
 //! | [`tables`] | tables of rows, wherever they lie |
+//! | [`number_rows!`] | rows that are one number |
 //! | [`hints`] | hints to the processor and the system about memory that is used at random |
 
 pub mod address;

@@ -17,6 +17,46 @@ macro_rules! pass_on {
             self.$device.tables()
         }
     };
+    (@read $device:ident) => {
+        fn read(
+            &mut self,
+            ready: $crate::Ready,
+            ppn: $crate::Ppn,
+            units: u32,
+            cause: $crate::Cause,
+            route: $crate::Route,
+            tag: $crate::Tag,
+        ) -> Result<$crate::Completion, Self::Error> {
+            let done = self.$device.read(ready, ppn, units, cause, route, tag);
+            done.map_err(Into::into)
+        }
+    };
+    (@program $device:ident) => {
+        fn program(
+            &mut self,
+            ready: $crate::Ready,
+            page: $crate::PageId,
+            units: &[$crate::Unit<Self::Page>],
+            stream: $crate::Stream,
+            route: $crate::Route,
+            tags: &[$crate::Tag],
+        ) -> Result<$crate::Completion, Self::Error> {
+            let done = self.$device.program(ready, page, units, stream, route, tags);
+            done.map_err(Into::into)
+        }
+    };
+    (@erase $device:ident) => {
+        fn erase(
+            &mut self,
+            at: $crate::Time,
+            block: $crate::BlockId,
+            background: bool,
+            tag: $crate::Tag,
+        ) -> Result<$crate::Completion, Self::Error> {
+            let done = self.$device.erase(at, block, background, tag);
+            done.map_err(Into::into)
+        }
+    };
     (@content $device:ident) => {
         fn content(&mut self, ppn: $crate::Ppn) -> Result<Self::Page, Self::Error> {
             self.$device.content(ppn).map_err(Into::into)

@@ -57,7 +57,7 @@ pub trait Table<R: Row> {
     /// A row will be wanted soon. One that is not there is ignored.
     fn prefetch(&self, at: usize);
 
-    /// Bytes of memory that the table has by itself.
+    /// Bytes of memory that its rows have by themselves.
     fn heap_bytes(&self) -> usize;
 }
 
@@ -123,7 +123,7 @@ impl<R: Row> Table<R> for Vec<R> {
     }
 
     fn heap_bytes(&self) -> usize {
-        self.capacity() * size_of::<R>()
+        self.len() * size_of::<R>()
     }
 }
 
@@ -143,23 +143,24 @@ impl Row for u32 {
     }
 }
 
-/// Rows that are one number of 32 bits.
-macro_rules! numbers {
+/// Rows that are one number of 32 bits in a struct.
+#[macro_export]
+macro_rules! number_rows {
     ($($name:ident)+) => {$(
-        impl Row for $name {
-            const BYTES: usize = u32::BYTES;
+        impl $crate::Row for $name {
+            const BYTES: usize = <u32 as $crate::Row>::BYTES;
 
             #[inline(always)]
             fn encode(self, out: &mut [u8]) {
-                self.0.encode(out);
+                $crate::Row::encode(self.0, out);
             }
 
             #[inline(always)]
             fn decode(bytes: &[u8]) -> Self {
-                $name(u32::decode(bytes))
+                $name($crate::Row::decode(bytes))
             }
         }
     )+};
 }
 
-numbers!(ObjectId Owner Ppn);
+number_rows!(ObjectId Owner Ppn);

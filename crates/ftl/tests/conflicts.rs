@@ -13,8 +13,7 @@ use flashlore_ftl::buffer::WriteQueue;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::policies::history::VersionsOptions;
-use flashlore_ftl::policies::options::EncodingOptions;
-use flashlore_ftl::policies::options::NEVER;
+use flashlore_ftl::policies::options::{EncodingOptions, NEVER};
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies, Unhashed, VictimChoice};
 
 type Device = ContentFtl<V, Medium<Page>, NoCensus, Resident, Lengths, Past>;

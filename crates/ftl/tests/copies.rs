@@ -11,8 +11,7 @@ use common::{Random, exported, slc};
 use flashlore_flash::geometry::Counts;
 use flashlore_flash::sim::{NandSim, Timing};
 use flashlore_flash::{
-    BlockId, Cause, Completion, Flash, Geometry, Lpn, PageId, Ppn, Ready, Route, Stream, Tag, Time,
-    Unit, When,
+    Cause, Completion, Flash, Geometry, Lpn, PageId, Ppn, Ready, Route, Stream, Tag, Unit, When,
 };
 use flashlore_ftl::{FtlOptions, Mode, PlainFtl, PoolScope, Watermarks};
 
@@ -66,7 +65,7 @@ impl Flash for Watched {
     type Tables = flashlore_flash::InMemory;
     type Error = Infallible;
 
-    flashlore_flash::pass_on!(device: geometry, tables, content, advance, idle_since, next_event);
+    flashlore_flash::pass_on!(device: geometry, tables, erase, content, advance, idle_since, next_event);
 
     fn read(
         &mut self,
@@ -95,16 +94,6 @@ impl Flash for Watched {
             self.see(ready, page, units, route);
         }
         self.device.program(ready, page, units, stream, route, tags)
-    }
-
-    fn erase(
-        &mut self,
-        at: Time,
-        block: BlockId,
-        background: bool,
-        tag: Tag,
-    ) -> Result<Completion, Infallible> {
-        self.device.erase(at, block, background, tag)
     }
 }
 

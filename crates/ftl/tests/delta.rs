@@ -12,9 +12,7 @@ use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::{Cause, Geometry, Lpn, Tag, When};
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::policies::options::EncodingOptions;
-use flashlore_ftl::policies::options::HeatOptions;
-use flashlore_ftl::policies::options::ViabilityOptions;
+use flashlore_ftl::policies::options::{EncodingOptions, HeatOptions, ViabilityOptions};
 use flashlore_ftl::{ContentFtl, FtlError, FtlOptions, Policies, Unhashed};
 use proptest::prelude::*;
 

@@ -11,8 +11,7 @@ use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Ppn, Tag, When};
 use flashlore_ftl::content::encoding::EncodingCounters;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::policies::options::EncodingOptions;
-use flashlore_ftl::policies::options::NEVER;
+use flashlore_ftl::policies::options::{EncodingOptions, NEVER};
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies};
 
 type Device = ContentFtl<V, Medium<Page>, NoCensus, Resident, Lengths, Past>;

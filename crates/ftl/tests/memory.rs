@@ -13,10 +13,7 @@ use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::packs::MOST_BYTES;
 use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
-use flashlore_ftl::policies::options::EncodingOptions;
-use flashlore_ftl::policies::options::HeatOptions;
-use flashlore_ftl::policies::options::NEVER;
-use flashlore_ftl::policies::options::ViabilityOptions;
+use flashlore_ftl::policies::options::{EncodingOptions, HeatOptions, NEVER, ViabilityOptions};
 use flashlore_ftl::{ContentFtl, FtlOptions, Policies};
 
 type Ftl = ContentFtl<PageTag, NandSim, NoCensus, Resident, Drawn, Past>;

@@ -10,9 +10,7 @@ use flashlore_flash::{Cause, Geometry, Lpn, ObjectId, Tag, When};
 use flashlore_ftl::content::decision::Write;
 use flashlore_ftl::content::parts::Past;
 use flashlore_ftl::map_cache::Resident;
-use flashlore_ftl::policies::options::EncodingOptions;
-use flashlore_ftl::policies::options::NEVER;
-use flashlore_ftl::policies::options::SimilarOptions;
+use flashlore_ftl::policies::options::{EncodingOptions, NEVER, SimilarOptions};
 use flashlore_ftl::{ContentFtl, FtlOptions, Outcome, Policies};
 
 type Device = ContentFtl<V, Medium<Page>, NoCensus, Resident, Lengths, Past>;

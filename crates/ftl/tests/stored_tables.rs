@@ -11,10 +11,7 @@ use common::{Medium, Random, medium};
 use flashlore_content::bytes::VolumeKey;
 use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::record::Op;
-use flashlore_flash::{
-    BlockId, Cause, Completion, Flash, Geometry, Lpn, PageId, Ppn, Ready, Route, Stream, Tag, Time,
-    Unit, When,
-};
+use flashlore_flash::{Cause, Flash, Geometry, Lpn, Tag, When};
 use flashlore_ftl::content::parts::{Parts, Past};
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentDevice, ContentFtl, FtlOptions, PlainFtl, Policies};
@@ -32,45 +29,11 @@ impl Flash for OnStore {
     type Error = <Medium<Page> as Flash>::Error;
     type Tables = StoredTables;
 
-    flashlore_flash::pass_on!(device: geometry, content, prove, prove_copy, barrier, window_begins, advance,
-        idle_since, next_event);
+    flashlore_flash::pass_on!(device: geometry, read, program, erase, content, prove, prove_copy, barrier,
+        window_begins, advance, idle_since, next_event);
 
     fn tables(&self) -> StoredTables {
         self.tables.clone()
-    }
-
-    fn read(
-        &mut self,
-        ready: Ready,
-        ppn: Ppn,
-        units: u32,
-        cause: Cause,
-        route: Route,
-        tag: Tag,
-    ) -> Result<Completion, Self::Error> {
-        self.device.read(ready, ppn, units, cause, route, tag)
-    }
-
-    fn program(
-        &mut self,
-        ready: Ready,
-        page: PageId,
-        units: &[Unit<Page>],
-        stream: Stream,
-        route: Route,
-        tags: &[Tag],
-    ) -> Result<Completion, Self::Error> {
-        self.device.program(ready, page, units, stream, route, tags)
-    }
-
-    fn erase(
-        &mut self,
-        at: Time,
-        block: BlockId,
-        background: bool,
-        tag: Tag,
-    ) -> Result<Completion, Self::Error> {
-        self.device.erase(at, block, background, tag)
     }
 }
 
@@ -98,14 +61,7 @@ fn stored() -> OnStore {
 
 /// Makes durable what changed, as whoever has a store does now and then.
 fn commit(tables: &StoredTables) {
-    tables.with(|store| {
-        let (medium, ..) = store.place();
-        let root = store.begin_commit(&[]).unwrap();
-        medium.sync().unwrap();
-        store.write_root(&root).unwrap();
-        medium.sync().unwrap();
-        store.end_commit();
-    });
+    tables.with(|store| store.commit_at_once(&[])).unwrap();
 }
 
 fn policies() -> Policies<Lengths> {

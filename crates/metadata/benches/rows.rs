@@ -99,12 +99,7 @@ impl Case {
     }
 
     fn commit(&mut self) {
-        let (medium, ..) = self.store.place();
-        let root = self.store.begin_commit(&[]).unwrap();
-        medium.sync().unwrap();
-        self.store.write_root(&root).unwrap();
-        medium.sync().unwrap();
-        self.store.end_commit();
+        self.store.commit_at_once(&[]).unwrap();
     }
 
     /// Does something with a row, once it is there.

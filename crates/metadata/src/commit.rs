@@ -166,6 +166,22 @@ impl Store {
         self.space.end_commit();
     }
 
+    /// All phases of a commit, where nobody changes rows between them.
+    ///
+    /// # Errors
+    /// As [`Store::begin_commit`].
+    ///
+    /// # Panics
+    /// As [`Store::begin_commit`].
+    pub fn commit_at_once(&mut self, user: &[u8]) -> Result<(), MetadataError> {
+        let root = self.begin_commit(user)?;
+        self.medium.sync()?;
+        self.write_root(&root)?;
+        self.medium.sync()?;
+        self.end_commit();
+        Ok(())
+    }
+
     /// The number of the last commit that began.
     pub fn commit(&self) -> u64 {
         self.commit

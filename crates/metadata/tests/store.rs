@@ -383,16 +383,6 @@ fn holds(store: &mut Store, model: &Model) -> bool {
         })
 }
 
-/// Makes durable what has changed.
-fn commit(store: &mut Store) {
-    let (medium, ..) = store.place();
-    let root = store.begin_commit(&[]).unwrap();
-    medium.sync().unwrap();
-    store.write_root(&root).unwrap();
-    medium.sync().unwrap();
-    store.end_commit();
-}
-
 /// A store of one table, whose rows have the number of the commit that wrote them last.
 fn committed(medium: &Arc<MemoryMedium>, area: Area, commits: u8) -> Store {
     let medium = Arc::clone(medium) as Arc<dyn Medium>;
@@ -402,7 +392,7 @@ fn committed(medium: &Arc<MemoryMedium>, area: Area, commits: u8) -> Store {
         for row in (0..90_000).step_by(usize::from(number) * 1_000) {
             set(&mut store, 0, row, &[number; 32]).unwrap();
         }
-        commit(&mut store);
+        store.commit_at_once(&[]).unwrap();
     }
     store
 }
@@ -457,7 +447,7 @@ fn an_older_page_put_back_into_its_slot_is_not_taken_for_the_present_one() {
     for round in 0..200u8 {
         set(&mut store, 0, 0, &[round; 32]).unwrap();
         let before = medium_bytes(&medium);
-        commit(&mut store);
+        store.commit_at_once(&[]).unwrap();
         let after = medium_bytes(&medium);
         for page in 0..before.len() / PAGE_BYTES {
             let range = page * PAGE_BYTES..(page + 1) * PAGE_BYTES;
@@ -535,7 +525,7 @@ fn counts_that_fall_far_from_those_that_rise_are_stored() {
         for row in (0..90_000).step_by(1_000) {
             set(&mut store, 0, row, &[round; 32]).unwrap();
         }
-        commit(&mut store);
+        store.commit_at_once(&[]).unwrap();
         let (medium, ..) = store.place();
         let (opened, _) = Store::open(medium, area, KEY, FRAMES).unwrap();
         opened.recount().unwrap();
@@ -595,7 +585,7 @@ fn a_store_that_commits_when_it_wants_to_is_never_full() {
     let mut commits = 0;
     for round in 0..20_000u32 {
         if store.wants_commit() {
-            commit(&mut store);
+            store.commit_at_once(&[]).unwrap();
             commits += 1;
         }
         set(
@@ -625,13 +615,13 @@ fn a_full_store_says_so_and_a_commit_makes_room() {
             assert!(matches!(error, MetadataError::Full), "{error}");
             full += 1;
             assert!(full < 200);
-            commit(&mut store);
+            store.commit_at_once(&[]).unwrap();
         }
         if round % 3 == 0 {
-            commit(&mut store);
+            store.commit_at_once(&[]).unwrap();
         }
     }
-    commit(&mut store);
+    store.commit_at_once(&[]).unwrap();
     store.check().unwrap();
     store.recount().unwrap();
     // Eight rows, and what is above them.

@@ -4,10 +4,7 @@ use flashlore_content::DedupOptions;
 use flashlore_content::history::HistoryOptions;
 use flashlore_ftl::options::{FtlOptions, Mode, Watermarks};
 use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
-use flashlore_ftl::policies::options::EncodingOptions;
-use flashlore_ftl::policies::options::HeatOptions;
-use flashlore_ftl::policies::options::NEVER;
-use flashlore_ftl::policies::options::ViabilityOptions;
+use flashlore_ftl::policies::options::{EncodingOptions, HeatOptions, NEVER, ViabilityOptions};
 
 use crate::format::{Encoding, Identity, Policy};
 

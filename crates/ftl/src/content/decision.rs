@@ -305,8 +305,8 @@ impl<T: Parts> ContentDevice<T> {
         Ok(same)
     }
 
-    /// Commits a write. `judge` says whether the object that may hold its value does, and changes nothing that is stored; what has to be
-    /// read for that has been fetched, or is read by it.
+    /// Commits a write. `judge` says whether the object that may hold its value does, and changes nothing that is stored;
+    /// what has to be read for that has been fetched, or is read by it.
     ///
     /// # Errors
     /// An address out of range, a full device, protected versions that hold the room, or a failure of the device.

@@ -15,8 +15,7 @@ use crate::mapping::packing::Packing;
 use crate::options::FtlOptions;
 use crate::policies::delta::Delta;
 use crate::policies::history::VersionsOptions;
-use crate::policies::options::EncodingOptions;
-use crate::policies::options::SimilarOptions;
+use crate::policies::options::{EncodingOptions, SimilarOptions};
 use crate::policies::out_of_line::Scan;
 use crate::policies::{Asked, Policy, PolicySet};
 

@@ -6,7 +6,7 @@
 //! Invariants: the bits of a count are 0 iff the count is; a word is marked as spilled iff the side table has a
 //! part of one of its counts; a part is never 0 and a multiple of half of what the bits of its count hold.
 
-use flashlore_flash::{ObjectId, Row};
+use flashlore_flash::{ObjectId, number_rows};
 use rustc_hash::FxHashMap;
 
 /// What is counted.
@@ -115,17 +115,7 @@ impl Counts {
     }
 }
 
-impl Row for Counts {
-    const BYTES: usize = u32::BYTES;
-
-    fn encode(self, out: &mut [u8]) {
-        self.0.encode(out);
-    }
-
-    fn decode(bytes: &[u8]) -> Self {
-        Counts(u32::decode(bytes))
-    }
-}
+number_rows!(Counts);
 
 /// Parts of counts that have no room in their words, by handle and kind.
 #[derive(Debug, Clone, Default)]

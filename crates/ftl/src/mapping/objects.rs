@@ -536,9 +536,7 @@ impl<C: Content, S: Tables> Objects<C, S> {
 
     /// Bytes held, counting the table as far as it has been used.
     pub fn heap_bytes(&self) -> usize {
-        self.map.heap_bytes()
-            + self.table.len() * size_of::<Object<C>>()
-            + self.spilled.heap_bytes()
+        self.map.heap_bytes() + self.table.heap_bytes() + self.spilled.heap_bytes()
     }
 }
 

@@ -2,9 +2,7 @@
 
 use flashlore_content::history::HistoryOptions;
 use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
-use flashlore_ftl::policies::options::EncodingOptions;
-use flashlore_ftl::policies::options::HeatOptions;
-use flashlore_ftl::policies::options::ViabilityOptions;
+use flashlore_ftl::policies::options::{EncodingOptions, HeatOptions, ViabilityOptions};
 
 /// Deltas as in DeltaFTL's paper, hot from two writes and from two reads on; nothing is limited.
 pub const DELTAS: EncodingOptions = EncodingOptions {

@@ -2,23 +2,13 @@
 
 use flashlore_content::delta::{Encoder, Value};
 use flashlore_content::{Content, Sketch};
-use flashlore_flash::{PackSlot, Row};
+use flashlore_flash::{PackSlot, number_rows};
 
 /// A value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct V(pub u32);
 
-impl Row for V {
-    const BYTES: usize = u32::BYTES;
-
-    fn encode(self, out: &mut [u8]) {
-        self.0.encode(out);
-    }
-
-    fn decode(bytes: &[u8]) -> Self {
-        V(u32::decode(bytes))
-    }
-}
+number_rows!(V);
 
 impl Content for V {
     fn fingerprint(self, bits: u32) -> u64 {

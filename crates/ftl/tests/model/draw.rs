@@ -6,10 +6,9 @@ use flashlore_content::DedupOptions;
 use flashlore_content::history::{HistoryOptions, Schedule, Tier};
 use flashlore_ftl::VictimChoice;
 use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
-use flashlore_ftl::policies::options::EncodingOptions;
-use flashlore_ftl::policies::options::HeatOptions;
-use flashlore_ftl::policies::options::SimilarOptions;
-use flashlore_ftl::policies::options::ViabilityOptions;
+use flashlore_ftl::policies::options::{
+    EncodingOptions, HeatOptions, SimilarOptions, ViabilityOptions,
+};
 use proptest::prelude::*;
 use proptest::strategy::Union;
 

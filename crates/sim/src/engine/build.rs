@@ -14,10 +14,9 @@ use flashlore_ftl::content::viability;
 use flashlore_ftl::map_cache::{CacheOptions, EntryKind};
 use flashlore_ftl::mapping::packs;
 use flashlore_ftl::policies::history::VersionsOptions;
-use flashlore_ftl::policies::options::EncodingOptions;
-use flashlore_ftl::policies::options::HeatOptions;
-use flashlore_ftl::policies::options::SimilarOptions;
-use flashlore_ftl::policies::options::ViabilityOptions;
+use flashlore_ftl::policies::options::{
+    EncodingOptions, HeatOptions, SimilarOptions, ViabilityOptions,
+};
 use flashlore_trace::PageSource;
 
 use super::buffering::BufferingOptions;

@@ -125,10 +125,7 @@ mod tests {
     use crate::mapping::packs::MOST_BYTES;
     use crate::options::FtlOptions;
     use crate::policies::history::{OnPressure, VersionsOptions};
-    use crate::policies::options::EncodingOptions;
-    use crate::policies::options::HeatOptions;
-    use crate::policies::options::NEVER;
-    use crate::policies::options::ViabilityOptions;
+    use crate::policies::options::{EncodingOptions, HeatOptions, NEVER, ViabilityOptions};
     use crate::{ContentFtl, Policies};
 
     const PAGES: u32 = 60;

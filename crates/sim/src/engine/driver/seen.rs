@@ -64,9 +64,7 @@ mod tests {
     use flashlore_ftl::buffer::Replacement;
     use flashlore_ftl::content::parts::Past;
     use flashlore_ftl::map_cache::Resident;
-    use flashlore_ftl::policies::options::EncodingOptions;
-    use flashlore_ftl::policies::options::HeatOptions;
-    use flashlore_ftl::policies::options::ViabilityOptions;
+    use flashlore_ftl::policies::options::{EncodingOptions, HeatOptions, ViabilityOptions};
     use flashlore_ftl::{FtlOptions, Policies};
     use flashlore_trace::{NO_CONTENT, Op, Request, RequestBlock};
     use proptest::prelude::*;
