@@ -51,7 +51,7 @@ rust-doc:
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps
 
 rust-tests:
-	$(CARGO) test --workspace --lib --bins --tests
+	$(CARGO) test --workspace --tests
 
 # The module lies in the tree then, beside the source that the tests read; `make install` has built it before.
 install-editable: $(VENV)/bin/python

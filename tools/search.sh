@@ -26,7 +26,7 @@ mapfile -t properties < <(find crates -name '*.rs' -print0 | xargs -0 awk -f too
 names=("property tests" "model" "crashes of volumes" "crashes of arrays" "crashes of served arrays")
 seeds=(PROPTEST_RNG_SEED FLASHLORE_MODEL_SEED FLASHLORE_CRASH_SEED FLASHLORE_CRASH_SEED FLASHLORE_CRASH_SEED)
 commands=(
-    "$cargo test --workspace --no-fail-fast --lib --bins --tests -- ${properties[*]}"
+    "$cargo test --workspace --no-fail-fast --tests -- ${properties[*]}"
     "$cargo test -p flashlore-ftl --test model -- --exact every_combination_equals_the_list_of_versions"
     "$cargo test -p flashlore-volume --test crash_search -- --exact a_short_search_finds_no_broken_promise"
     "$cargo test -p flashlore-array --test all -- --exact crash_search::no_crash_loses_what_was_flushed_or_mixes_states"

@@ -24,7 +24,7 @@ mod out_of_line;
 mod pages_of_several_units;
 mod prefetch;
 mod reference_models;
-mod rewind_on_a_tebibyte;
+mod rewind_on_a_large_device;
 mod sealed_before_window;
 mod similar;
 mod stored_tables;

@@ -180,7 +180,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_an_ordered_set(steps in prop::collection::vec((0_u8..4, any::<u32>()), 1..6000)) {
+        fn agrees_with_an_ordered_set(steps in prop::collection::vec((0_u8..4, any::<u32>()), 1..3000)) {
             let mut slots = Slots::default();
             let mut oracle = BTreeSet::new();
             for (step, draw) in steps {

@@ -470,7 +470,7 @@ fn differing(a: &[u8], b: &[u8]) -> Vec<(u64, u64)> {
 
 #[test]
 fn instants_of_a_random_file_system_are_exact_while_it_is_used() {
-    const INSTANTS: u32 = 12;
+    const INSTANTS: u32 = 8;
     let programs = [
         "nbdfuse",
         "mkfs.ext4",
