@@ -40,6 +40,12 @@ pub enum Cause {
     NoDirectIo,
     #[error("it is neither a regular file nor a block device")]
     NotAMedium,
+    /// A medium that is too coarse for what lies on it.
+    #[error("its alignment is {alignment} bytes, expected at most {most}")]
+    TooCoarse { alignment: u32, most: u32 },
+    /// The file of a side table ([`crate::Elided`]) holds something else: what, as a sentence.
+    #[error("{0}")]
+    SideTable(String),
 }
 
 /// A failed call: what was tried, where, and why.

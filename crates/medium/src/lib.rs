@@ -15,12 +15,17 @@
 //! | `faulty.rs` | a wrapper whose calls fail as told |
 //! | `overlay.rs` | a medium that is only looked at: writes stay in memory |
 //! | `pieced.rs` | a medium whose ranges lie in another order below |
+//! | `watched.rs` | a medium whose failures somebody hears of |
+//! | `pattern.rs` | pages that follow from 8 bytes, for tests |
+//! | `elided.rs` | a medium that notes such pages and stores everything else |
+//! | `parted.rs` | a medium whose pages lie below part by part: data together, records together |
 
 // Used within this workspace alone: a comment stands where a name does not say it all.
 #![allow(missing_docs)]
 
 mod buffer;
 mod crash;
+mod elided;
 mod error;
 mod faulty;
 #[cfg(target_os = "linux")]
@@ -30,12 +35,15 @@ mod lock;
 mod medium;
 mod memory;
 mod overlay;
+mod parted;
+mod pattern;
 mod pieced;
 mod survivors;
 mod watched;
 
 pub use buffer::{AlignedBuf, PAGE};
 pub use crash::CrashMedium;
+pub use elided::Elided;
 pub use error::{Cause, MediumError, Operation};
 pub use faulty::{Failure, Faults, FaultyMedium, ReadFault, When, WriteFault};
 #[cfg(target_os = "linux")]
@@ -43,6 +51,8 @@ pub use file::{Access, FileMedium, Mode};
 pub use medium::{Medium, SECTOR};
 pub use memory::MemoryMedium;
 pub use overlay::Overlay;
+pub use parted::{PageParts, Parted};
+pub use pattern::{CHANGED_VERSIONS, MOST_CHANGES, PATTERN_BYTES, Pattern, WHOLE_VERSIONS};
 pub use pieced::{Piece, Pieced, cut, end_of, joined};
 pub use survivors::Style;
 pub use watched::Watched;
