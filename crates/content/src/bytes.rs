@@ -4,11 +4,12 @@
 //! so nobody who does not hold it can prepare pages whose digests agree, and pages of another volume
 //! never pass for pages of this one.
 //!
-//! Two instances of [`Content`]: [`DigestTag`] keeps 32 bits a stored page and relies on the caller
+//! Two instances of [`Content`]: [`DigestTag`] keeps 64 bits a stored page and relies on the caller
 //! to compare bytes before a page is shared; [`Digest`] keeps 128 bits and is trusted.
 
-use flashlore_flash::{Row, number_rows};
+use flashlore_flash::number_rows;
 
+use crate::dedup::BoundedIndex;
 use crate::page::Content;
 
 /// Bytes of a mapping unit.
@@ -54,41 +55,33 @@ pub struct Digest(pub u128);
 impl Digest {
     /// The part of it that is kept where bytes are compared anyway.
     pub fn tag(self) -> DigestTag {
-        DigestTag(self.0 as u32)
+        DigestTag(self.0 as u64)
     }
 }
 
-impl Row for Digest {
-    const BYTES: usize = 16;
-
-    fn encode(self, out: &mut [u8]) {
-        out.copy_from_slice(&self.0.to_le_bytes());
-    }
-
-    fn decode(bytes: &[u8]) -> Self {
-        let mut wide = [0; 16];
-        wide.copy_from_slice(bytes);
-        Digest(u128::from_le_bytes(wide))
-    }
-}
+number_rows!(u128: Digest);
 
 impl Content for Digest {
+    type Index = BoundedIndex;
+
     #[inline]
     fn fingerprint(self, bits: u32) -> u64 {
         cut(self.0 as u64, bits)
     }
 }
 
-/// 32 bits of a digest: says which page may be equal.
+/// 64 bits of a digest: says which page may be equal. Those above the lower half are zero where they are not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct DigestTag(pub u32);
+pub struct DigestTag(pub u64);
 
-number_rows!(DigestTag);
+number_rows!(u64: DigestTag);
 
 impl Content for DigestTag {
+    type Index = BoundedIndex;
+
     #[inline]
     fn fingerprint(self, bits: u32) -> u64 {
-        cut(u64::from(self.0), bits)
+        cut(self.0, bits)
     }
 }
 
@@ -112,7 +105,7 @@ mod tests {
         assert_ne!(first, b.digest(&page));
         page[4095] ^= 1;
         assert_ne!(first, a.digest(&page));
-        assert_eq!(u64::from(first.tag().0), first.fingerprint(32));
+        assert_eq!(first.tag().0, first.fingerprint(64));
         assert_ne!(a.checksum(0, &[b"record"]), a.checksum(1, &[b"record"]));
         assert_eq!(
             a.checksum(1, &[b"rec", b"ord"]),

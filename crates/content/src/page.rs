@@ -5,8 +5,13 @@
 
 use flashlore_flash::{Row, number_rows};
 
+use crate::dedup::{FingerprintIndex, LruIndex};
+
 /// Content of one mapping unit.
 pub trait Content: Row + Eq {
+    /// The index in which fingerprints of such content are looked up.
+    type Index: FingerprintIndex;
+
     /// The fingerprint, `bits` wide. From 64 bits on it never collides; fewer bits are for
     /// experiments with collisions.
     fn fingerprint(self, bits: u32) -> u64;
@@ -27,9 +32,11 @@ impl PageTag {
     }
 }
 
-number_rows!(PageTag);
+number_rows!(u32: PageTag);
 
 impl Content for PageTag {
+    type Index = LruIndex;
+
     #[inline(always)]
     fn fingerprint(self, bits: u32) -> u64 {
         // Whole fingerprints never collide and cut ones collide evenly.

@@ -127,28 +127,35 @@ impl<R: Row> Table<R> for Vec<R> {
     }
 }
 
-impl Row for u32 {
-    const BYTES: usize = 4;
+/// Numbers are rows, their lowest byte first.
+macro_rules! numbers {
+    ($($number:ty)+) => {$(
+        impl Row for $number {
+            const BYTES: usize = size_of::<$number>();
 
-    #[inline(always)]
-    fn encode(self, out: &mut [u8]) {
-        out.copy_from_slice(&self.to_le_bytes());
-    }
+            #[inline(always)]
+            fn encode(self, out: &mut [u8]) {
+                out.copy_from_slice(&self.to_le_bytes());
+            }
 
-    #[inline(always)]
-    fn decode(bytes: &[u8]) -> Self {
-        let mut number = [0; 4];
-        number.copy_from_slice(bytes);
-        u32::from_le_bytes(number)
-    }
+            #[inline(always)]
+            fn decode(bytes: &[u8]) -> Self {
+                let mut number = [0; size_of::<$number>()];
+                number.copy_from_slice(bytes);
+                <$number>::from_le_bytes(number)
+            }
+        }
+    )+};
 }
 
-/// Rows that are one number of 32 bits in a struct.
+numbers!(u32 u64 u128);
+
+/// Rows that are one number of this type in a struct.
 #[macro_export]
 macro_rules! number_rows {
-    ($($name:ident)+) => {$(
+    ($number:ty: $($name:ident)+) => {$(
         impl $crate::Row for $name {
-            const BYTES: usize = <u32 as $crate::Row>::BYTES;
+            const BYTES: usize = <$number as $crate::Row>::BYTES;
 
             #[inline(always)]
             fn encode(self, out: &mut [u8]) {
@@ -163,4 +170,4 @@ macro_rules! number_rows {
     )+};
 }
 
-number_rows!(ObjectId Owner Ppn);
+number_rows!(u32: ObjectId Owner Ppn);

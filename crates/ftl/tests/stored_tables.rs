@@ -52,7 +52,9 @@ fn stored() -> OnStore {
         user_bytes: 0,
     };
     let medium = Arc::new(MemoryMedium::new(area.bytes() as usize));
-    let store = Store::create(medium, area, VolumeKey([7; 32]), Store::LEAST_FRAMES).unwrap();
+    let key = VolumeKey([7; 32]);
+    Store::create(&medium, &area, &key, 1, &[], &[]).unwrap();
+    let (store, _) = Store::open(medium, area, key, Store::LEAST_FRAMES).unwrap();
     OnStore {
         device: common::medium(&geometry()),
         tables: StoredTables::new(store),

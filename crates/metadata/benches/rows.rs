@@ -79,8 +79,8 @@ impl Case {
         let _ = std::fs::remove_file(&path);
         let medium: Arc<dyn Medium> = Arc::new(medium);
         let frames = (pages / part) as usize + 64;
-        let mut store = Store::create(medium, area, KEY, frames).unwrap();
-        store.add_table(1, shape);
+        Store::create(&medium, &area, &KEY, 1, &[(1, shape)], &[]).unwrap();
+        let (store, _) = Store::open(medium, area, KEY, frames).unwrap();
         let mut case = Case {
             name,
             store,

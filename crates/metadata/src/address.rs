@@ -25,7 +25,8 @@ pub enum Empty {
 }
 
 impl Empty {
-    pub(crate) fn byte(self) -> u8 {
+    /// The byte.
+    pub fn byte(self) -> u8 {
         match self {
             Empty::Zeros => 0,
             Empty::Ones => 0xff,

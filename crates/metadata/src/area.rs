@@ -29,16 +29,17 @@ impl Area {
     }
 
     /// Bytes of a root.
-    pub(crate) fn root_bytes(&self) -> usize {
+    pub fn root_bytes(&self) -> usize {
         root::bytes(self).next_multiple_of(PAGE_BYTES)
     }
 
-    pub(crate) fn root(&self, commit: u64) -> u64 {
+    /// Where the root of a commit lies.
+    pub fn root(&self, commit: u64) -> u64 {
         self.at + commit % 2 * self.root_bytes() as u64
     }
 
     /// Pages of counts.
-    pub(crate) fn count_pages(&self) -> u32 {
+    pub fn count_pages(&self) -> u32 {
         self.slots.div_ceil(COUNTS_PER_PAGE)
     }
 
@@ -47,7 +48,7 @@ impl Area {
     }
 
     /// The place of a copy, 0 or 1, of a page of counts.
-    pub(crate) fn counts(&self, page: u32, copy: u32) -> u64 {
+    pub fn counts(&self, page: u32, copy: u32) -> u64 {
         self.counts_at() + (u64::from(page) * 2 + u64::from(copy)) * PAGE
     }
 
@@ -55,7 +56,8 @@ impl Area {
         self.counts_at() + u64::from(self.count_pages()) * 2 * PAGE
     }
 
-    pub(crate) fn slot(&self, slot: Slot) -> u64 {
+    /// Where a slot lies.
+    pub fn slot(&self, slot: Slot) -> u64 {
         self.slots_at() + u64::from(slot) * PAGE
     }
 }

@@ -11,74 +11,67 @@
 use std::sync::Arc;
 
 use flashlore_content::VolumeKey;
-use flashlore_medium::{AlignedBuf, Medium};
+use flashlore_medium::{AlignedBuf, Medium, MediumError};
 
+use crate::address::{Pointer, Shape};
 use crate::area::Area;
 use crate::cache::Cache;
 use crate::error::MetadataError;
 use crate::page::PAGE_BYTES;
-use crate::root::Root;
-use crate::space::Space;
+use crate::root::{Root, RootTable};
+use crate::space::CountsPlace;
 use crate::store::Store;
+use crate::stored::Stored;
 
 /// A root that is to be written once what it reaches is durable.
 #[derive(Debug)]
 pub struct PendingRoot {
-    bytes: AlignedBuf,
-    at: u64,
+    /// Its bytes.
+    pub bytes: AlignedBuf,
+    /// Where on the medium they belong.
+    pub at: u64,
 }
 
 impl Store {
     /// Pages that the cache has at least: several paths from a leaf to the top, while one is changed.
     pub const LEAST_FRAMES: usize = 32;
 
-    /// Without tables, and nothing in memory.
-    fn new(
-        medium: Arc<dyn Medium>,
-        area: Area,
-        key: VolumeKey,
-        frames: usize,
-        space: Space,
-    ) -> Store {
-        Store {
-            space,
-            cache: Cache::new(frames.max(Store::LEAST_FRAMES)),
-            tables: Vec::new(),
-            commit: 0,
-            committing: false,
-            failed: false,
-            buffer: AlignedBuf::new(),
-            medium,
-            area,
-            key,
-        }
-    }
-
-    /// A store without tables, of which nothing is written before its first commit. Memory for so many pages,
-    /// [`Store::LEAST_FRAMES`] at least.
+    /// Makes a store whose rows were never written: its first root has this number, which is not 0, these tables by kind,
+    /// and these bytes of the user. What an earlier store left in its place counts no more. Nothing is durable yet.
     ///
     /// # Errors
-    /// The roots of an earlier store cannot be overwritten.
+    /// The medium failed.
+    ///
+    /// # Panics
+    /// If the area has no room for so many tables or bytes.
     pub fn create(
-        medium: Arc<dyn Medium>,
-        area: Area,
-        key: VolumeKey,
-        frames: usize,
-    ) -> Result<Store, MetadataError> {
-        let zeros = AlignedBuf::zeroed(area.root_bytes());
-        for parity in 0..2 {
-            medium.write(area.root(parity), &zeros)?;
-        }
-        Ok(Store::new(
-            medium,
-            area,
-            key,
-            frames,
-            Space::new(area.slots),
-        ))
+        medium: &dyn Medium,
+        area: &Area,
+        key: &VolumeKey,
+        commit: u64,
+        tables: &[(u8, Shape)],
+        user: &[u8],
+    ) -> Result<(), MediumError> {
+        let root = Root {
+            commit,
+            tables: { tables.iter() }
+                .map(|&(kind, shape)| RootTable {
+                    kind,
+                    shape,
+                    top: Pointer::NONE,
+                })
+                .collect(),
+            counts: vec![CountsPlace::default(); area.count_pages() as usize],
+            user: user.to_vec(),
+        };
+        let mut bytes = AlignedBuf::zeroed(area.root_bytes());
+        medium.write(area.root(commit + 1), &bytes)?;
+        root.encode(area, key, &mut bytes);
+        medium.write(area.root(commit), &bytes)
     }
 
-    /// Opens the store at its last durable root; answers what the user put into that.
+    /// Opens the store at its last durable root, with nothing in memory and room there for so many pages,
+    /// [`Store::LEAST_FRAMES`] at least. Answers what the user put into the root.
     ///
     /// # Errors
     /// Neither root holds, counts of slots do not, or the medium failed.
@@ -88,33 +81,19 @@ impl Store {
         key: VolumeKey,
         frames: usize,
     ) -> Result<(Store, Vec<u8>), MetadataError> {
-        let mut bytes = AlignedBuf::zeroed(area.root_bytes());
-        let mut last: Option<Root> = None;
-        for parity in 0..2 {
-            medium.read(area.root(parity), &mut bytes)?;
-            let root = Root::decode(&area, &key, parity, &bytes);
-            if root.as_ref().map(|root| root.commit) > last.as_ref().map(|root| root.commit) {
-                last = root;
-            }
-        }
-        let Some(root) = last else {
-            return Err(MetadataError::Root(
-                "neither root of the tables holds".to_string(),
-            ));
+        let (root, space) = Stored::open(&*medium, area, key)?.into_parts()?;
+        let store = Store {
+            space,
+            cache: Cache::new(frames.max(Store::LEAST_FRAMES)),
+            tables: root.tables,
+            commit: root.commit,
+            committing: false,
+            failed: false,
+            buffer: AlignedBuf::new(),
+            medium,
+            area,
+            key,
         };
-        let mut space = Space::new(area.slots);
-        let mut page = AlignedBuf::zeroed(PAGE_BYTES);
-        for (number, &place) in (0..).zip(&root.counts) {
-            if let Some(copy) = place.copy() {
-                let at = area.counts(number, copy);
-                medium.read(at, &mut page)?;
-                let restored = space.restore(number, place, at, &key, &page);
-                restored.map_err(MetadataError::Root)?;
-            }
-        }
-        let mut store = Store::new(medium, area, key, frames, space);
-        store.tables = root.tables;
-        store.commit = root.commit;
         Ok((store, root.user))
     }
 
@@ -185,5 +164,10 @@ impl Store {
     /// The number of the last commit that began.
     pub fn commit(&self) -> u64 {
         self.commit
+    }
+
+    /// Whether that is not known to be durable yet.
+    pub fn is_committing(&self) -> bool {
+        self.committing
     }
 }

@@ -24,7 +24,7 @@
 //! | `store.rs` | rows read and changed |
 //! | `commit.rs` | what changed becomes durable under a new root; opening |
 //! | `table.rs` | tables as the translation layer has them |
-//! | `recount.rs` | every pointer counted anew |
+//! | `stored.rs` | what a root has, read through without a cache; every pointer counted anew |
 //! | `error.rs` | what can fail |
 
 mod address;
@@ -34,10 +34,10 @@ mod commit;
 mod error;
 mod fetch;
 mod page;
-mod recount;
 mod root;
 mod space;
 mod store;
+mod stored;
 mod table;
 
 pub use address::{Empty, Node, Row, Shape, Slot, TableId};
@@ -48,4 +48,5 @@ pub use error::{Access, MetadataError};
 pub use fetch::{Fetch, Fetched};
 pub use page::PAGE_BYTES;
 pub use store::Store;
+pub use stored::{Stored, StoredPage};
 pub use table::{StoredTable, StoredTables};

@@ -140,6 +140,35 @@ impl Store {
         Ok(&mut page[HEADER..][within])
     }
 
+    /// The rows of a page, the one with this row among them, to be set all of them: what they held is not read. Behind the
+    /// last row of the table they are to be as if never written, for the table may grow.
+    ///
+    /// # Errors
+    /// A page above them is to be read first, or there is no room in memory or on the medium.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn rows_to_set(&mut self, table: TableId, row: Row) -> Result<&mut [u8], Access> {
+        let (leaf, _) = self.leaf_of(table, row);
+        let mut placed = None;
+        if self.cache.find(leaf).is_none() {
+            let pointer = self.pointer(leaf)?;
+            if pointer.is_some() {
+                let frame = self.room_for(leaf)?;
+                self.cache.frame_mut(frame).slot = Some(pointer.slot);
+                placed = Some(frame);
+            }
+        }
+        match (self.frame_to_change(leaf), placed) {
+            (Ok(frame), _) => Ok(&mut self.cache.page_mut(frame)[HEADER..]),
+            (Err(error), None) => Err(error),
+            (Err(error), Some(unread)) => {
+                self.cache.remove(unread);
+                Err(error)
+            }
+        }
+    }
+
     /// What is to be read before rows can be had: each page once. Once that is installed there may be more, as a page above
     /// them says where they lie.
     ///

@@ -12,6 +12,7 @@ use crate::findings::Finding;
 use crate::format::superblock::SUPERBLOCK_BYTES;
 use crate::format::{MapRow, ObjectPlace, PackSlot, Superblock, UnitKind, packed};
 use crate::image::{Image, Recovery, read_image};
+use crate::load;
 use crate::replay::{Lost, NOWHERE};
 use crate::unit::{ELSEWHERE, LOST, Proof, Units};
 
@@ -53,6 +54,10 @@ pub fn check(medium: &dyn Medium, data: bool) -> Result<CheckReport, VolumeError
         findings: Vec::new(),
         errors: Vec::new(),
     };
+    let superblock = &image.superblock;
+    if let Err(error) = load::recount(medium, &superblock.identity, &image.areas) {
+        report.errors.push(error.to_string());
+    }
     let owners = recount(&image, &mut report);
     for &Lost { unit, .. } in &image.state.lost {
         let addresses = owners.get(&unit).map(|owned| owned.addresses.clone());
@@ -88,7 +93,7 @@ type LostSlots = BTreeMap<Ppn, Vec<PackSlot>>;
 
 /// Copies of the superblock that hold and are of this volume.
 fn intact_superblocks(medium: &dyn Medium) -> u32 {
-    let own = crate::load::superblock(medium).map(|own| own.identity.uuid);
+    let own = load::superblock(medium).map(|own| own.identity.uuid);
     let intact = |copy: u64| {
         let mut bytes = AlignedBuf::zeroed(SUPERBLOCK_BYTES);
         medium

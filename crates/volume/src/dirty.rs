@@ -1,10 +1,10 @@
-//! Which pages of the checkpoint tables have changed, or have been written.
+//! Which pages of the checkpoint tables have changed since their rows were handed to the store.
 //!
 //! Invariant: a bit for each page, and none that is set beyond the last page.
 
 use std::marker::PhantomData;
 
-use crate::format::{Identity, PageInTable, RowId, Table, TablePage};
+use crate::format::{Identity, PageInTable, RowId, Table};
 
 /// A set of numbers.
 #[derive(Debug, Clone)]
@@ -24,10 +24,6 @@ impl Bits {
         self.0[number as usize / 64] &= !(1 << (number % 64));
     }
 
-    fn has(&self, number: u32) -> bool {
-        self.0[number as usize / 64] >> (number % 64) & 1 == 1
-    }
-
     /// The first number from one on that is in it.
     fn next(&self, from: u32) -> Option<u32> {
         let word = from as usize / 64;
@@ -39,7 +35,7 @@ impl Bits {
     }
 }
 
-/// The pages of a table that have changed since they were last written; `R` is what has a row there.
+/// The pages of a table that have changed since their rows were last handed over; `R` is what has a row there.
 #[derive(Debug, Clone)]
 pub(crate) struct DirtyPages<R> {
     pages: Bits,
@@ -50,7 +46,7 @@ pub(crate) struct DirtyPages<R> {
 impl<R: Into<RowId>> DirtyPages<R> {
     /// Nothing of a table is dirty.
     pub fn of(table: Table, id: &Identity) -> Self {
-        DirtyPages::new(table.pages(id), table.rows_per_page(id))
+        DirtyPages::new(table.pages(id), table.shape(id).rows_per_page())
     }
 
     fn new(pages: u32, rows_per_page: u32) -> Self {
@@ -58,6 +54,13 @@ impl<R: Into<RowId>> DirtyPages<R> {
             pages: Bits::new(pages as usize),
             rows_per_page,
             rows: PhantomData,
+        }
+    }
+
+    /// Every row has changed.
+    pub fn mark_all(&mut self, table: Table, id: &Identity) {
+        for page in table.each_page(id) {
+            self.pages.set(page.0);
         }
     }
 
@@ -72,7 +75,7 @@ impl<R: Into<RowId>> DirtyPages<R> {
         self.pages.next(from.0).map(PageInTable)
     }
 
-    /// A page is written.
+    /// The rows of a page have been handed over.
     pub fn clear(&mut self, page: PageInTable) {
         self.pages.clear(page.0);
     }
@@ -80,37 +83,6 @@ impl<R: Into<RowId>> DirtyPages<R> {
     /// Pages that have changed.
     pub fn count(&self) -> u32 {
         self.pages.0.iter().map(|word| word.count_ones()).sum()
-    }
-}
-
-/// The table pages and directories that have been written for the next checkpoint.
-#[derive(Debug, Clone)]
-pub(crate) struct WrittenPages(Bits);
-
-impl WrittenPages {
-    /// None is, of so many.
-    pub fn new(pages: usize) -> Self {
-        WrittenPages(Bits::new(pages))
-    }
-
-    /// A page has been written.
-    pub fn mark(&mut self, page: TablePage) {
-        self.0.set(page.0);
-    }
-
-    /// Whether a page has been written.
-    pub fn has(&self, page: TablePage) -> bool {
-        self.0.has(page.0)
-    }
-
-    /// The first page from one on that has been written.
-    pub fn next(&self, from: TablePage) -> Option<TablePage> {
-        self.0.next(from.0).map(TablePage)
-    }
-
-    /// What is written from now on counts for another checkpoint.
-    pub fn clear_all(&mut self) {
-        self.0.0.fill(0);
     }
 }
 

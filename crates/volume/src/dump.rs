@@ -56,7 +56,7 @@ pub fn dump(medium: &dyn Medium, parts: DumpParts, out: &mut impl Write) -> Resu
     if parts.heads {
         roots(medium, id, &areas, out)?;
     }
-    let root = load::root(medium, &areas, &id.key);
+    let root = load::root(medium, id, &areas);
     let root = match root {
         Ok(root) => root,
         Err(error) => {
@@ -162,18 +162,15 @@ fn roots(
     areas: &Areas,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    for parity in 0..2 {
-        let at = areas.root(parity);
-        let mut bytes = AlignedBuf::zeroed(areas.root_bytes as usize);
-        if let Err(error) = medium.read(at, &mut bytes) {
-            writeln!(out, "root {parity}: {error}")?;
-            continue;
-        }
-        match Root::decode(&bytes, &id.key, at, areas.directories) {
+    let roots = match load::roots(medium, id, areas) {
+        Ok(roots) => roots,
+        Err(error) => return writeln!(out, "roots: {error}"),
+    };
+    for (parity, root) in roots.into_iter().enumerate() {
+        match root {
             Some(root) => writeln!(
                 out,
-                "root {parity}: checkpoint {} epoch {} event {} stamp {} oldest {} entries {} pins {} \
-                 directories {:?}",
+                "root {parity}: checkpoint {} epoch {} event {} stamp {} oldest {} entries {} pins {}",
                 root.checkpoint,
                 root.epoch,
                 EventNumber(root.sequence),
@@ -181,10 +178,6 @@ fn roots(
                 root.history.oldest,
                 root.history.entries,
                 root.history.pins,
-                root.directories
-                    .iter()
-                    .map(|slot| slot.0)
-                    .collect::<Vec<_>>(),
             )?,
             None => writeln!(out, "root {parity}: does not hold")?,
         }

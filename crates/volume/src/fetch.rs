@@ -1,9 +1,10 @@
 //! Reads that a volume plans and somebody else carries out, and pages that are made ready to be written, while the
 //! volume goes on.
 //!
-//! A plan says where a page lies. It needs no lock to be carried out: every unit is read with its record, which
-//! names the generation of its block, and a generation is never used twice. What was moved or erased in between is
-//! therefore noticed, never mistaken for the page, and the reader asks the volume again.
+//! A plan says where a page lies. It needs no lock to be carried out: what is read is compared with the digest of the
+//! page, of which the object has a half, or else read with its record, which names the generation of its block, and a
+//! generation is never used twice. What was moved or erased in between is therefore noticed, never mistaken for the page,
+//! and the reader asks the volume again.
 //!
 //! Invariant: a page that a [`PageReader`] answers is what the address held when the plan was made.
 
@@ -135,7 +136,7 @@ impl PageReader {
             space.fill(0);
             return Ok(());
         };
-        let unit = self.read(source)?;
+        let unit = self.read(source, *proof)?;
         if !proof.holds(&unit.record) {
             let (ppn, why) = (Ppn::NONE, ELSEWHERE);
             return Err(NandError::Rot { ppn, why });
@@ -150,18 +151,21 @@ impl PageReader {
         Ok(())
     }
 
-    fn read(&self, source: &ValueSource) -> Result<StoredUnit, NandError> {
+    /// A page, its record left out where the page is to prove itself; so is its base, without which it would be another.
+    fn read(&self, source: &ValueSource, proof: Proof) -> Result<StoredUnit, NandError> {
+        let read = |place: &UnitPlace| match proof.is_of_content() {
+            true => self.units().read_data(place.ppn),
+            false => self.units().read(place.ppn, place.generation),
+        };
         match source {
             ValueSource::Here(unit) => Ok(unit.clone()),
-            ValueSource::Unit(place) => self.units().read(place.ppn, place.generation),
+            ValueSource::Unit(place) => read(place),
             ValueSource::Encoded { value, base } => {
-                let base = base.as_ref().map(|base| self.read(base)).transpose()?;
+                let base = base.as_ref().map(|base| self.read(base, proof));
+                let base = base.transpose()?;
                 let value = match value {
                     Encoded::Here(value) => Arc::clone(value),
-                    Encoded::Slot(place, slot) => {
-                        let page = self.units().read(place.ppn, place.generation)?;
-                        encoder::unpack(&page, *slot)
-                    }
+                    Encoded::Slot(place, slot) => encoder::unpack(&read(place)?, *slot),
                 };
                 Ok(encoder::decode(&self.id.key, base.as_ref(), &value))
             }
@@ -171,9 +175,9 @@ impl PageReader {
     /// Encodes a page as planned. What it was to differ from may lie elsewhere by now, or be replaced: then the
     /// volume does what is missing.
     pub fn encode(&self, codec: &mut Codec, plan: &EncodingPlan, page: &mut Prepared) {
-        let differs_from = |(object, write_seq, source): &(ObjectId, u64, ValueSource)| {
-            let base = self.read(source).ok()?;
-            let holds = base.record.kind == UnitKind::Data && base.record.write_seq == *write_seq;
+        let differs_from = |(object, write_seq, source, proof): &PlannedBase| {
+            let base = self.read(source, *proof).ok()?;
+            let holds = base.record.kind == UnitKind::Data && proof.holds(&base.record);
             holds.then_some((*object, *write_seq, base.bytes))
         };
         let base = plan.base.as_ref().and_then(differs_from);
@@ -224,25 +228,29 @@ pub struct Prepared {
     pub(crate) ahead: Option<Arc<Ahead>>,
 }
 
-/// How a write would be encoded: the object it would be a delta from, its write sequence number and where it is to
-/// be read; and whether it would be compressed by itself.
+/// How a write would be encoded: the object it would be a delta from, its write sequence number, where it is to
+/// be read and what proves that; and whether it would be compressed by itself.
 #[derive(Default)]
 pub(crate) struct PlannedEncoding {
-    pub base: Option<(ObjectId, u64, HeldPage)>,
+    pub base: Option<(ObjectId, u64, HeldPage, Proof)>,
     pub alone: bool,
 }
+
+/// The object that a write would be a delta from, its write sequence number, where it is to be read, and what proves that.
+type PlannedBase = (ObjectId, u64, ValueSource, Proof);
 
 /// How a page would be encoded.
 #[derive(Debug)]
 pub struct EncodingPlan {
-    base: Option<(ObjectId, u64, ValueSource)>,
+    base: Option<PlannedBase>,
     alone: bool,
 }
 
 impl EncodingPlan {
     pub(crate) fn new(planned: PlannedEncoding, place: impl Fn(Ppn) -> UnitPlace) -> Self {
-        let source =
-            |(object, write_seq, held)| (object, write_seq, ValueSource::new(held, &place));
+        let source = |(object, write_seq, held, proof)| {
+            (object, write_seq, ValueSource::new(held, &place), proof)
+        };
         EncodingPlan {
             base: planned.base.map(source),
             alone: planned.alone,

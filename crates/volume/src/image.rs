@@ -9,7 +9,7 @@ use flashlore_medium::Medium;
 
 use crate::error::VolumeError;
 use crate::format::areas::geometry;
-use crate::format::{Areas, BlockRow, Identity, Root, Superblock, TableSlot};
+use crate::format::{Areas, BlockRow, Identity, Root, Superblock};
 use crate::load;
 use crate::replay::{Basis, Replayed, replay};
 use crate::scan::{ActiveBlock, active_blocks, journal_values, scan};
@@ -41,8 +41,6 @@ pub(crate) struct Image {
     pub areas: Areas,
     pub geometry: Geometry,
     pub root: Root,
-    /// Slots of the table pages, and the checks of what lies there.
-    pub slots: (Vec<TableSlot>, Vec<u32>),
     pub rows: Vec<BlockRow>,
     pub active: BTreeMap<BlockId, ActiveBlock>,
     pub state: Replayed,
@@ -75,7 +73,7 @@ pub(crate) fn read_with(medium: &dyn Medium, superblock: Superblock) -> Result<I
         });
     }
     let geometry = geometry(id).map_err(crate::format::AreasError::from)?;
-    let root = load::root(medium, &areas, &id.key)?;
+    let root = load::root(medium, id, &areas)?;
     let tables = load::tables(medium, id, &areas, &root)?;
     let tail = load::journal(medium, id, &areas, &root)?;
     let mut active = active_blocks(&tables.blocks, load::entries(&tail));
@@ -88,7 +86,6 @@ pub(crate) fn read_with(medium: &dyn Medium, superblock: Superblock) -> Result<I
         });
     }
     found.extend(journal_values(&tail));
-    let slots = (tables.slots.clone(), tables.checks.clone());
     let blocks = tables.blocks.clone();
     let on = Basis {
         units: Units {
@@ -120,7 +117,6 @@ pub(crate) fn read_with(medium: &dyn Medium, superblock: Superblock) -> Result<I
         areas,
         geometry,
         root,
-        slots,
         rows: blocks,
         active,
         state,

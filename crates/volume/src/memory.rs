@@ -9,6 +9,7 @@ use std::mem::size_of;
 use flashlore_ftl::content::bytes::RestoredObject;
 use flashlore_ftl::mapping::packs::{RestoredPack, Slot};
 
+use crate::format::areas::slots;
 use crate::format::journal::ENTRY_BYTES;
 use crate::format::{BlockRow, Identity, JournalEntry, ObjectRow, PackRow, Policy, Table};
 use crate::nand::BlockLife;
@@ -16,20 +17,22 @@ use crate::open::CHECKPOINT_AFTER;
 use crate::scan::FoundUnit;
 use crate::young::Young;
 
-/// The program, its threads and their buffers.
-const PROGRAM: u64 = 16 << 20;
+/// The program, its threads and their buffers, pages of the tables among them.
+const PROGRAM: u64 = 24 << 20;
 /// Bytes that are used again and again while tables are in a scratch file: less makes it do nothing else.
 const WORKING: u64 = 24 << 20;
 /// Units programmed for one of an event: with a tenth of the flash to spare, collection copies up to three.
 const COPIES: u64 = 4;
 /// Bytes of an entry of map or owners.
 const NUMBER: u64 = 4;
-/// Bytes of an object, of its write sequence number, of an entry of the index with its place in the order of use, and
-/// of an entry of the history.
-const OBJECT: u64 = 16;
+/// Bytes of an object without its digest, of its write sequence number, of what the index has for an entry, and of an
+/// entry of the history.
+const OBJECT: u64 = 12;
 const WRITE_SEQ: u64 = 8;
-const INDEX: u64 = 24;
+const INDEX: u64 = 8;
 const VERSION: u64 = 21;
+/// Bytes of the count of a slot of the tables, and of what is marked of it.
+const SLOT: u64 = 3;
 /// Bytes of a packed page in memory; and what the system's allocator adds to the slots of one.
 const PACK: u64 = 40;
 const ADDED: u64 = 16;
@@ -68,6 +71,8 @@ struct Sizes {
     found: u64,
     programmed: u64,
     journalled: u64,
+    /// Slots of the store of tables.
+    slots: u64,
 }
 
 impl Sizes {
@@ -95,11 +100,12 @@ impl Sizes {
                 true => named.min(objects),
                 false => named.min(units).min(objects),
             },
-            content: if id.trusts_digests() { 16 } else { 4 },
+            content: if id.trusts_digests() { 16 } else { 8 },
             found: (CHECKPOINT_AFTER * COPIES).min(units),
             // What was erased meanwhile has an entry in the journal.
             programmed: CHECKPOINT_AFTER.min(units),
             journalled,
+            slots: slots(id).into(),
         }
     }
 
@@ -159,8 +165,7 @@ impl Sizes {
     fn restoring(&self) -> u64 {
         let mut bytes_held = self.running() + self.exported * NUMBER;
         if self.objects > 0 {
-            bytes_held += bytes::<ObjectRow>(self.objects)
-                + self.values * (size_of::<RestoredObject<u32>>() as u64 - 4 + self.content);
+            bytes_held += bytes::<ObjectRow>(self.objects) + self.values * self.restored_object();
         }
         if self.packs > 0 {
             bytes_held += bytes::<Option<RestoredPack>>(self.packs) + self.values * RESTORED_VALUE;
@@ -168,13 +173,22 @@ impl Sizes {
         bytes_held
     }
 
+    fn restored_object(&self) -> u64 {
+        let bytes = match self.content {
+            16 => size_of::<RestoredObject<u128>>(),
+            _ => size_of::<RestoredObject<u64>>(),
+        };
+        bytes as u64
+    }
+
     /// While it is open.
     fn running(&self) -> u64 {
         let mut bytes_held = (self.exported + self.units) * NUMBER
+            + self.slots * SLOT
             + self.units / 8
             + self.blocks * (BLOCK + size_of::<BlockLife>() as u64);
         if self.objects > 0 {
-            bytes_held += self.values * (OBJECT - 4 + self.content)
+            bytes_held += self.values * (OBJECT + self.content).next_multiple_of(self.content)
                 + self.objects * WRITE_SEQ
                 + self.index * INDEX
                 + self.history();

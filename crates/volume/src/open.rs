@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use flashlore_medium::{AlignedBuf, Medium};
+use flashlore_medium::{AlignedBuf, Medium, MediumError};
+use flashlore_metadata::Store;
 
-use crate::dirty::DirtyPages;
 use crate::error::{NandError, VolumeError};
 use crate::format::superblock::{MOST_EPOCHS, SUPERBLOCK_BYTES, VERSION};
-use crate::format::{Areas, HistoryRoot, Identity, Root, Superblock, Table, TableSlot};
-use crate::image::{Recovery, check_alignment, read_image};
+use crate::format::{Areas, HistoryRoot, Identity, Root, Superblock, Table};
+use crate::image::{Image, Recovery, check_alignment, read_image};
 use crate::load;
 use crate::replay::{Lost, NOWHERE};
 use crate::restore::layer;
@@ -48,8 +48,6 @@ pub fn create(medium: &dyn Medium, id: &Identity) -> Result<(), VolumeError> {
     for copy in 0..2 {
         medium.write(areas.superblock(copy), &zeros)?;
     }
-    let zeros = AlignedBuf::zeroed(areas.root_bytes as usize);
-    medium.write(areas.root(0), &zeros)?;
     let root = Root {
         checkpoint: 1,
         epoch: 0,
@@ -59,12 +57,8 @@ pub fn create(medium: &dyn Medium, id: &Identity) -> Result<(), VolumeError> {
             oldest: id.created,
             ..HistoryRoot::default()
         },
-        sum: 0,
-        directories: vec![TableSlot::NONE; areas.directories as usize],
     };
-    let mut bytes = AlignedBuf::zeroed(areas.root_bytes as usize);
-    root.encode(&id.key, areas.root(1), &mut bytes);
-    medium.write(areas.root(1), &bytes)?;
+    create_store(medium, id, &areas, &root)?;
     medium.sync()?;
     let superblock = Superblock {
         identity: id.clone(),
@@ -78,6 +72,24 @@ pub fn create(medium: &dyn Medium, id: &Identity) -> Result<(), VolumeError> {
     Ok(())
 }
 
+/// Makes the store of the tables, of which nothing is written yet, with a root.
+pub(crate) fn create_store(
+    medium: &dyn Medium,
+    id: &Identity,
+    areas: &Areas,
+    root: &Root,
+) -> Result<(), MediumError> {
+    let (commit, tables) = (root.checkpoint, Table::shapes(id));
+    Store::create(
+        medium,
+        &areas.store,
+        &id.key,
+        commit,
+        &tables,
+        &root.encode(),
+    )
+}
+
 impl Volume {
     /// Opens a volume, after a crash as after a clean end. Opens an epoch on the medium.
     ///
@@ -89,32 +101,40 @@ impl Volume {
 
     pub(crate) fn open_shared(medium: Arc<dyn Medium>) -> Result<(Self, Recovery), VolumeError> {
         let found = load::superblock(&medium)?.identity.version;
-        match found < VERSION {
-            true => Err(VolumeError::OldVersion {
+        if found < VERSION {
+            return Err(VolumeError::OldVersion {
                 found,
                 known: VERSION,
-            }),
-            false => Self::open_any(medium),
+            });
         }
+        let image = read_image(&medium)?;
+        let at = (image.root.checkpoint, image.root.history.first);
+        let id = &image.superblock.identity;
+        let mut tables = TableStore::open(Arc::clone(&medium), id, &image.areas, at)?;
+        for &lpn in &image.state.changed_pages {
+            tables.mapped.mark(lpn);
+        }
+        // Nothing is written before all that an opening reads has been read.
+        let superblock = open_epoch(&medium, &image, image.superblock.epoch + 1)?;
+        let crowded = image.superblock.epochs.len() > MOST_EPOCHS / 2;
+        let (mut volume, recovery) = Self::open_image(medium, image, superblock, tables)?;
+        if crowded {
+            volume.checkpoint()?;
+        }
+        Ok((volume, recovery))
     }
 
-    /// Opens a volume of any format version that can be read. To one of an older version nothing may be done but a
-    /// checkpoint.
-    pub(crate) fn open_any(medium: Arc<dyn Medium>) -> Result<(Self, Recovery), VolumeError> {
-        let mut image = read_image(&medium)?;
-        let epoch = image.superblock.epoch + 1;
-        let superblock = open_epoch(&medium, &image, epoch)?;
-        let (slots, recovery) = (std::mem::take(&mut image.slots), image.recovery);
-        let id = image.superblock.identity.clone();
-        let mut mapped = DirtyPages::of(Table::Map, &id);
-        for &lpn in &image.state.changed_pages {
-            mapped.mark(lpn);
-        }
-        let tables = TableStore::new(&image.root, &id, slots, image.areas.slots, mapped);
+    /// The volume of an image whose epoch has been opened, with these tables.
+    pub(crate) fn open_image(
+        medium: Arc<dyn Medium>,
+        mut image: Image,
+        superblock: Superblock,
+        tables: TableStore,
+    ) -> Result<(Self, Recovery), VolumeError> {
+        let (epoch, recovery) = (superblock.epoch, image.recovery);
         let stamp = image.state.stamp;
         let lost = std::mem::take(&mut image.state.lost);
         let notes = image.state.notes.clone();
-        let crowded = image.superblock.epochs.len() > MOST_EPOCHS / 2;
         let layer = layer(medium, image, epoch)?;
         let mut volume = Volume {
             layer,
@@ -137,9 +157,6 @@ impl Volume {
             );
         }
         volume.heed_clocks();
-        if crowded {
-            volume.checkpoint()?;
-        }
         Ok((volume, recovery))
     }
 }

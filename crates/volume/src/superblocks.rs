@@ -64,7 +64,7 @@ pub fn rebuild_superblocks(medium: &dyn Medium) -> Result<u32, VolumeError> {
     };
     let id = &superblock.identity;
     let areas = Areas::at(id, superblock.metadata)?;
-    let root = load::root(medium, &areas, &id.key)?;
+    let root = load::root(medium, id, &areas)?;
     let tail = load::journal(medium, id, &areas, &root)?;
     for batch in &tail.batches {
         let known = superblock.epochs.iter().any(|e| e.epoch == batch.epoch);

@@ -25,3 +25,18 @@ pub struct Survey {
     /// Values stored compressed by themselves, and their bytes.
     pub compressed: (u64, u64),
 }
+
+/// What the fingerprint index knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexState {
+    /// Entries held.
+    pub entries: u64,
+    /// Most entries that there is room for.
+    pub capacity: u64,
+    /// Bytes held.
+    pub memory: u64,
+    /// Writes since the volume was opened whose content was not found.
+    pub misses: u64,
+    /// Of them, those that a larger index might have found.
+    pub doubtful_misses: u64,
+}

@@ -1,46 +1,41 @@
-//! Writing the checkpoint tables: dirty pages go to free slots, the root last.
+//! Writing the checkpoint tables: the rows of pages that have changed go to their store, whose commits the checkpoints are.
 //!
 //! Most pages are written before the checkpoint begins, a few at a time ([`TableStore::clean`]): one that changes again
 //! is written again. What is left when it begins is written at once, so that the tables hold the state after one event.
 //!
-//! Invariants: no slot that the last durable root reaches is written; `free` holds every other slot, but for those
-//! the tables use now. A page has at most two slots: where the last root has it, and where it was written since.
+//! Invariants: a row that differs from what the store has is in a page that is marked as changed; the commit that has begun
+//! last is that of the open checkpoint, or of the last one.
 
 use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
 
 use flashlore_content::history::{EntryNumber, PinnedInstant};
 use flashlore_flash::{BlockId, Lpn, ObjectId, PackId, Stream};
 use flashlore_ftl::blocks::BlockPhase;
-use flashlore_medium::AlignedBuf;
+use flashlore_medium::Medium;
+use flashlore_metadata::{Access, MetadataError, Store};
 
-use crate::dirty::{DirtyPages, WrittenPages};
-use crate::error::NandError;
+use crate::dirty::DirtyPages;
+use crate::error::{NandError, VolumeError};
 use crate::format::cursor::Writer;
-use crate::format::tables::{
-    PAYLOAD, SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, check_of, encode_page, sum,
-};
 use crate::format::{
-    BlockRow, BlockState, HistoryRoot, Identity, Note, PageInTable, Root, RowId, Table, TablePage,
-    TableSlot,
+    Areas, BlockRow, BlockState, HistoryRoot, Identity, Note, PageInTable, Root, RowId, Table,
 };
 use crate::layer::Layer;
+use crate::load::of_store;
 use crate::nand::Nand;
 use crate::notes::Notes;
 
-/// Where the tables lie, and what of them has changed.
+/// Pages of the store that memory has room for: those that are on their way to the medium, and those above them.
+const FRAMES: usize = 2048;
+
+/// The tables in their store, and what of them has changed.
 pub(crate) struct TableStore {
-    /// Number of the checkpoint for which pages are being written.
-    next: u64,
-    /// Slot of every table page.
-    slots: Vec<TableSlot>,
-    directories: Vec<TableSlot>,
-    /// By table page, then by directory: the check of what lies in its slot.
-    checks: Vec<u32>,
-    free: Vec<TableSlot>,
-    /// Slots that the last root reaches and the next one does not.
-    given_up: Vec<TableSlot>,
-    /// What has been written for the next checkpoint.
-    written_now: WrittenPages,
+    id: Identity,
+    store: Store,
+    /// Nothing of the history is in the store yet.
+    is_new: bool,
     /// At which of those that are cleaned, and at which page of it, cleaning goes on.
     cursor: (usize, PageInTable),
     /// Map rows that changed.
@@ -48,8 +43,7 @@ pub(crate) struct TableStore {
     /// Where the history lies in its ring.
     ring: Ring,
     /// Checksums of the pages of pins, what they keep, and notes, as they were written last.
-    written: HashMap<TablePage, u64>,
-    buffer: AlignedBuf,
+    written: HashMap<(u8, PageInTable), u64>,
 }
 
 /// The tables of which pages are written before a checkpoint begins.
@@ -81,41 +75,37 @@ struct HistoryRows {
 }
 
 impl TableStore {
-    /// The tables of a root.
-    pub fn new(
-        root: &Root,
+    /// The tables of a volume, whose last checkpoint has this number and this first row of the history.
+    ///
+    /// # Errors
+    /// The store cannot be opened, or has another last commit.
+    pub fn open(
+        medium: Arc<dyn Medium>,
         id: &Identity,
-        (slots, checks): (Vec<TableSlot>, Vec<u32>),
-        slot_count: u32,
-        mapped: DirtyPages<Lpn>,
-    ) -> Self {
-        let mut used = vec![false; slot_count as usize];
-        for &slot in slots.iter().chain(&root.directories) {
-            if let Some(u) = used.get_mut(slot.index()) {
-                *u = true;
-            }
+        areas: &Areas,
+        (checkpoint, first): (u64, RowId),
+    ) -> Result<Self, VolumeError> {
+        let opened = Store::open(medium, areas.store, id.key, FRAMES);
+        let (store, _) = opened.map_err(of_store)?;
+        if store.commit() != checkpoint {
+            return Err(VolumeError::Damaged(format!(
+                "the store of its tables has commit {}, not {checkpoint}",
+                store.commit()
+            )));
         }
-        let free = (0..slot_count).rev().map(TableSlot);
-        let free = free.filter(|slot| !used[slot.index()]);
-        let pages = slots.len() + root.directories.len();
-        TableStore {
-            next: root.checkpoint + 1,
-            directories: root.directories.clone(),
-            free: free.collect(),
-            given_up: Vec::new(),
-            written_now: WrittenPages::new(pages),
+        Ok(TableStore {
+            id: id.clone(),
+            store,
+            is_new: false,
             cursor: (0, PageInTable(0)),
-            slots,
-            checks,
-            mapped,
+            mapped: DirtyPages::of(Table::Map, id),
             ring: Ring {
                 number: EntryNumber::default(),
-                row: root.history.first,
+                row: first,
                 rows: Table::Versions.rows(id),
             },
             written: HashMap::new(),
-            buffer: AlignedBuf::zeroed(TABLE_PAGE_BYTES),
-        }
+        })
     }
 
     /// What there is to write of the history.
@@ -133,6 +123,7 @@ impl TableStore {
             };
         };
         let (first, end, changed) = history.numbers();
+        let changed = if self.is_new { first } else { changed };
         let pins: Vec<PinnedInstant> = history.stored_pins().collect();
         let notes = notes.rows();
         HistoryRows {
@@ -156,10 +147,8 @@ impl TableStore {
     /// Once the checkpoint before is durable, what only the root before that reached is free.
     fn settle(&mut self, nand: &mut Nand) -> Result<(), NandError> {
         nand.finish_checkpoint()?;
-        if nand.checkpoint() == self.next {
-            self.next += 1;
-            self.free.append(&mut self.given_up);
-            self.written_now.clear_all();
+        if self.store.is_committing() {
+            self.store.end_commit();
         }
         Ok(())
     }
@@ -171,20 +160,21 @@ impl TableStore {
             return Ok(0);
         }
         self.settle(layer.core_mut().flash_mut())?;
-        let id = layer.core().flash().id.clone();
         let mut wrote = 0;
         let mut turns = 0;
         while wrote < most && turns <= CLEANED.len() {
             let (table, from) = self.cursor;
-            let Some(page) = self.next_dirty(layer, &id, CLEANED[table], from) else {
+            let Some(page) = self.next_dirty(layer, CLEANED[table], from) else {
                 self.cursor = ((table + 1) % CLEANED.len(), PageInTable(0));
                 turns += 1;
                 continue;
             };
-            self.write_page(layer, &id, CLEANED[table], page)?;
+            self.hand_over(layer, CLEANED[table], page)?;
             self.cursor = (table, page.following());
             wrote += 1;
         }
+        let cleaned = self.store.clean(most as usize);
+        cleaned.map_err(|error| failed(layer, error))?;
         Ok(wrote)
     }
 
@@ -193,6 +183,17 @@ impl TableStore {
         let nand = layer.core().flash();
         let (mapped, located) = (self.mapped.count(), nand.located.count());
         mapped + located + nand.packed.count() + nand.programmed.count()
+    }
+
+    /// The store is new, and perhaps larger than what there is of the volume: the next checkpoint writes all of that.
+    pub fn mark_all(&mut self, nand: &mut Nand) {
+        self.is_new = true;
+        self.mapped.mark_all(Table::Map, &nand.id);
+        nand.programmed.mark_all(Table::Blocks, &nand.id);
+        if nand.id.has_objects() {
+            nand.located.mark_all(Table::Objects, &nand.id);
+            nand.packed.mark_all(Table::Packs, &nand.id);
+        }
     }
 
     /// Writes what has changed, and hands over a root that holds the state after the last event
@@ -204,42 +205,35 @@ impl TableStore {
         notes: &Notes,
     ) -> Result<u64, NandError> {
         self.settle(layer.core_mut().flash_mut())?;
-        let id = layer.core().flash().id.clone();
         let history = self.history(layer, notes);
         layer.core_mut().flash_mut().mark_touched();
         for table in CLEANED {
             let mut from = PageInTable(0);
-            while let Some(page) = self.next_dirty(layer, &id, table, from) {
-                self.write_page(layer, &id, table, page)?;
+            while let Some(page) = self.next_dirty(layer, table, from) {
+                self.hand_over(layer, table, page)?;
                 from = page.following();
             }
         }
         for table in [Table::Versions, Table::Pins, Table::Kept, Table::Notes] {
-            for page in table.each_page(&id) {
-                if history.is_dirty(&id, table, page) {
-                    let mut rows = [0; PAYLOAD];
-                    history.fill(&self.ring, layer, &id, table, page, &mut rows);
-                    let number = table.page(&id, page);
-                    if !self.is_as_written(&id, table, number, &rows) {
-                        self.put_page(layer, &id, number, &rows)?;
-                    }
+            for page in table.each_page(&self.id) {
+                if history.is_dirty(&self.id, table, page) {
+                    self.hand_over_history(layer, &history, table, page)?;
                 }
             }
         }
-        self.write_directories(layer, &id)?;
-        let kept = history.kept.len() as u32;
-        let (slots, directories) = (&self.slots, &self.directories);
-        let sum = sum(&id, &history.root, kept, slots, directories, &self.checks);
-        let nand = layer.core_mut().flash_mut();
-        nand.begin_checkpoint(&Root {
-            sum,
-            checkpoint: self.next,
+        let nand = layer.core().flash();
+        let root = Root {
+            checkpoint: self.store.commit() + 1,
             epoch: nand.epoch,
             sequence: nand.sequence,
             stamp,
             history: history.root,
-            directories: self.directories.clone(),
-        });
+        };
+        let pending = self.store.begin_commit(&root.encode());
+        let pending = pending.map_err(|error| failed(layer, error))?;
+        let nand = layer.core_mut().flash_mut();
+        nand.begin_checkpoint(&root, pending);
+        self.is_new = false;
         if let Some(versions) = layer.history() {
             let (first, ..) = versions.numbers();
             self.ring.row = history.root.first;
@@ -248,45 +242,48 @@ impl TableStore {
         if let Some(versioned) = layer.versioned() {
             versioned.note_stored();
         }
-        Ok(self.next)
+        Ok(root.checkpoint)
     }
 
     /// The first page of a table from one on that has changed.
     fn next_dirty(
         &self,
         layer: &dyn Layer,
-        id: &Identity,
         table: Table,
         from: PageInTable,
     ) -> Option<PageInTable> {
         let nand = layer.core().flash();
+        let has_objects = self.id.has_objects();
         match table {
-            Table::Map if id.has_objects() => self.mapped.next(from),
+            Table::Map if has_objects => self.mapped.next(from),
             Table::Map => {
                 let (mapped, located) = (self.mapped.next(from), nand.located.next(from));
                 mapped.into_iter().chain(located).min()
             }
-            Table::Objects => nand.located.next(from).filter(|_| id.has_objects()),
+            Table::Objects => nand.located.next(from).filter(|_| has_objects),
             Table::Packs => nand.packed.next(from),
             _ => nand.programmed.next(from),
         }
     }
 
-    /// Writes a page of a table as it is now.
-    fn write_page(
+    /// The store gets the rows of a page as they are now.
+    fn hand_over(
         &mut self,
         layer: &mut dyn Layer,
-        id: &Identity,
         table: Table,
         page: PageInTable,
     ) -> Result<(), NandError> {
-        let mut rows = [0; PAYLOAD];
-        fill(layer, id, table, page, &mut rows);
+        // A new store may have more rows than there are.
+        let rows = table.rows_of(&self.id, page);
+        let there = table.rows(&layer.core().flash().id);
+        let rows = rows.start..rows.end.min(RowId(there));
+        let fill = |layer: &dyn Layer, out: &mut [u8]| fill(layer, table, rows.clone(), out);
+        self.set_rows(layer, table, rows.clone(), fill)?;
         let nand = layer.core_mut().flash_mut();
         match table {
             Table::Map => {
                 self.mapped.clear(page);
-                if !id.has_objects() {
+                if !self.id.has_objects() {
                     nand.located.clear(page);
                 }
             }
@@ -294,97 +291,83 @@ impl TableStore {
             Table::Packs => nand.packed.clear(page),
             _ => nand.programmed.clear(page),
         }
-        self.put_page(layer, id, table.page(id, page), &rows)
-    }
-
-    fn put_page(
-        &mut self,
-        layer: &mut dyn Layer,
-        id: &Identity,
-        number: TablePage,
-        rows: &[u8],
-    ) -> Result<(), NandError> {
-        let slot = self.take_slot(number);
-        let payload = |out: &mut [u8]| out.copy_from_slice(rows);
-        encode_page(&id.key, slot, number, self.next, payload, &mut self.buffer);
-        self.checks[number.index()] = check_of(&self.buffer);
-        self.put(layer, slot)
-    }
-
-    /// Whether a page of pinned instants, of what they keep, or of notes lies there as it is. Most of them do not
-    /// change for long.
-    fn is_as_written(
-        &mut self,
-        id: &Identity,
-        table: Table,
-        number: TablePage,
-        rows: &[u8],
-    ) -> bool {
-        if !matches!(table, Table::Pins | Table::Kept | Table::Notes) {
-            return false;
-        }
-        let check = id.key.checksum(u64::from(number), &[rows]);
-        self.written.insert(number, check) == Some(check)
-    }
-
-    /// The slot that a page, or behind those a directory, is written to: the one it was written to since the last root,
-    /// or a free one; then the one it had is given up once the next root is durable.
-    fn take_slot(&mut self, number: TablePage) -> TableSlot {
-        let pages = self.slots.len();
-        let place = match number.index().checked_sub(pages) {
-            Some(directory) => &mut self.directories[directory],
-            None => &mut self.slots[number.index()],
-        };
-        if self.written_now.has(number) {
-            return *place;
-        }
-        let Some(slot) = self.free.pop() else {
-            unreachable!("there are two slots for every page")
-        };
-        let before = std::mem::replace(place, slot);
-        if before.is_some() {
-            self.given_up.push(before);
-        }
-        self.written_now.mark(number);
-        slot
-    }
-
-    /// Writes the directories of the pages that have been written.
-    fn write_directories(&mut self, layer: &mut dyn Layer, id: &Identity) -> Result<(), NandError> {
-        let pages = self.slots.len() as u32;
-        let mut from = TablePage(0);
-        while let Some(page) = self.written_now.next(from).filter(|page| page.0 < pages) {
-            let directory = page.0 / SLOTS_PER_DIRECTORY;
-            let first = directory * SLOTS_PER_DIRECTORY;
-            let last = (first + SLOTS_PER_DIRECTORY).min(pages);
-            let number = TablePage(pages + directory);
-            let slot = self.take_slot(number);
-            let listed = &self.slots[first as usize..last as usize];
-            let rows = |rows: &mut [u8]| {
-                let mut out = Writer::new(rows);
-                for &slot in listed {
-                    out.u32(slot.0);
-                }
-            };
-            let buffer = &mut self.buffer;
-            encode_page(&id.key, slot, number, self.next, rows, buffer);
-            self.checks[number.index()] = check_of(&self.buffer);
-            self.put(layer, slot)?;
-            from = TablePage(last);
-        }
         Ok(())
     }
 
-    fn put(&self, layer: &mut dyn Layer, slot: TableSlot) -> Result<(), NandError> {
-        let nand = layer.core_mut().flash_mut();
-        let at = nand.areas.slot(slot);
-        nand.put(at, &self.buffer)
+    /// The same of the history; pages of pinned instants, of what they keep, or of notes most of which do not change for
+    /// long.
+    fn hand_over_history(
+        &mut self,
+        layer: &mut dyn Layer,
+        history: &HistoryRows,
+        table: Table,
+        page: PageInTable,
+    ) -> Result<(), NandError> {
+        let ring = self.ring;
+        let mut rows = vec![0; flashlore_metadata::PAGE_BYTES];
+        history.fill(&ring, layer, &self.id, table, page, &mut rows);
+        if table != Table::Versions {
+            let check = self.id.key.checksum(u64::from(page), &[&rows]);
+            if self.written.insert((table as u8, page), check) == Some(check) {
+                return Ok(());
+            }
+        }
+        let in_page = table.rows_of(&self.id, page);
+        self.set_rows(layer, table, in_page, |_, out| {
+            let length = out.len();
+            out.copy_from_slice(&rows[..length]);
+        })
+    }
+
+    /// Sets all rows of a page of the store, of which these are in use.
+    fn set_rows(
+        &mut self,
+        layer: &mut dyn Layer,
+        table: Table,
+        rows: Range<RowId>,
+        fill: impl Fn(&dyn Layer, &mut [u8]),
+    ) -> Result<(), NandError> {
+        let used = (rows.end.0 - rows.start.0) as usize * usize::from(table.row_bytes(&self.id));
+        let first = flashlore_metadata::Row(rows.start.0);
+        loop {
+            let absent = match self.store.rows_to_set(table.id(), first) {
+                Ok(out) => {
+                    let (used, unused) = out.split_at_mut(used);
+                    fill(layer, used);
+                    unused.fill(table.shape(&self.id).empty.byte());
+                    return Ok(());
+                }
+                Err(Access::Absent(fetch)) => fetch,
+                Err(Access::Error(error)) => return Err(failed(layer, error)),
+            };
+            // A page above it.
+            let (medium, area, key) = self.store.place();
+            let fetched = absent.carry_out(&medium, &area, &key);
+            let fetched = fetched.map_err(|error| failed(layer, error))?;
+            match self.store.install(&fetched) {
+                Ok(()) | Err(Access::Absent(_)) => {}
+                Err(Access::Error(error)) => return Err(failed(layer, error)),
+            }
+        }
     }
 }
 
-fn fill(layer: &dyn Layer, id: &Identity, table: Table, page: PageInTable, rows: &mut [u8]) {
-    let mut out = Writer::new(rows);
-    for RowId(row) in RowId::each(table.rows_of(id, page)) {
+/// What the store did not do makes the volume read-only.
+fn failed(layer: &mut dyn Layer, error: MetadataError) -> NandError {
+    let nand = layer.core_mut().flash_mut();
+    match error {
+        MetadataError::Medium(error) => nand.failed_with(error),
+        other => {
+            nand.fail(other.to_string());
+            NandError::ReadOnly(other.to_string())
+        }
+    }
+}
+
+fn fill(layer: &dyn Layer, table: Table, rows: Range<RowId>, out: &mut [u8]) {
+    let id = &layer.core().flash().id;
+    let mut out = Writer::new(out);
+    for RowId(row) in RowId::each(rows) {
         match table {
             Table::Map => layer.map_row(Lpn(row)).encode(&mut out),
             Table::Objects => layer.object_row(ObjectId(row)).encode(id, &mut out),
@@ -397,7 +380,7 @@ fn fill(layer: &dyn Layer, id: &Identity, table: Table, page: PageInTable, rows:
 impl HistoryRows {
     /// Whether a page of the history's tables may have changed.
     fn is_dirty(&self, id: &Identity, table: Table, page: PageInTable) -> bool {
-        let per_page = table.rows_per_page(id);
+        let per_page = table.shape(id).rows_per_page();
         let at = page.0 * per_page;
         match table {
             Table::Pins => at < self.root.pins,

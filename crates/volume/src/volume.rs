@@ -23,12 +23,12 @@ use flashlore_medium::{Medium, MediumError};
 use crate::error::{NandError, VolumeError};
 use crate::fetch::{EncodingPlan, PageReader, Prepared, Preparer, ReadPlan};
 use crate::findings::Finding;
-use crate::format::{Change, ClockNote, Identity, Record, Superblock, UnitKind};
+use crate::format::{Areas, Change, ClockNote, Identity, Record, Superblock, UnitKind};
 use crate::layer::{Layer, Written};
 use crate::nand::{self, Nand};
 use crate::notes::Notes;
 use crate::superblocks::write_superblock;
-use crate::survey::{StoredAs, Survey};
+use crate::survey::{IndexState, StoredAs, Survey};
 use crate::tables::TableStore;
 use crate::unit::{StoredUnit, UnitPlace};
 
@@ -158,6 +158,11 @@ impl Volume {
     /// What deduplication counted since the volume was opened.
     pub fn dedup_counters(&self) -> Option<DedupCounters> {
         self.layer.dedup_counters()
+    }
+
+    /// What the fingerprint index knows, if equal pages are stored once.
+    pub fn index_state(&self) -> Option<IndexState> {
+        self.layer.index_state()
     }
 
     /// What encoding counted since the volume was opened, if values are encoded.
@@ -486,6 +491,21 @@ impl Volume {
         let core = self.layer.core();
         let unsettled = core.unsettled_blocks();
         unsettled > 0 && unsettled + WAITING_BLOCKS >= core.free_blocks() as usize
+    }
+
+    /// What waits is programmed and everything durable, under the checkpoint that there is.
+    pub(crate) fn settle(&mut self) -> Result<(), VolumeError> {
+        self.gather()?;
+        self.flush()
+    }
+
+    /// Takes a checkpoint of everything into tables that are new, with the journal that follows it in these areas.
+    /// Nothing may wait.
+    pub(crate) fn checkpoint_into(&mut self, areas: Areas) -> Result<(), VolumeError> {
+        let nand = self.layer.core_mut().flash_mut();
+        self.tables.mark_all(nand);
+        nand.areas = areas;
+        self.checkpoint()
     }
 
     /// Programs everything that waits.

@@ -17,7 +17,6 @@ use flashlore_volume::format::journal::{ENTRY_BYTES, HEADER_BYTES};
 use flashlore_volume::format::packed::{self, FRONT_BYTES, HEAD_BYTES};
 use flashlore_volume::format::record::RECORD_BYTES;
 use flashlore_volume::format::superblock::SUPERBLOCK_BYTES;
-use flashlore_volume::format::tables::TABLE_PAGE_BYTES;
 use flashlore_volume::format::{Areas, Batch, Policy};
 use flashlore_volume::{
     Encoding, HistoryIdentity, Identity, Volume, VolumeError, bytes_needed, check, create,
@@ -36,6 +35,9 @@ const SHAPE: Shape = Shape {
     index_entries: 24,
     journal_bytes: 64 << 10,
 };
+
+/// Bytes of a page of tables or counts.
+const TABLE_PAGE_BYTES: u64 = flashlore_metadata::PAGE_BYTES as u64;
 
 /// The kind of a packed unit in its record.
 const PACKED: u8 = 3;
@@ -185,9 +187,10 @@ fn parts(medium: &MemoryMedium, end: End) -> Vec<Part> {
         superblock,
         areas,
         root,
-        tables,
         tail,
         mark_at,
+        table_pages,
+        count_pages,
         ..
     } = Loaded::of(medium).unwrap();
     let id = &superblock.identity;
@@ -214,11 +217,14 @@ fn parts(medium: &MemoryMedium, end: End) -> Vec<Part> {
         let check = at + SUPERBLOCK_BYTES as u64 - 8;
         add("superblock checksum", check, 8, 8, Duty::Reported);
     }
-    let filled = 64 + 4 * u64::from(areas.directories);
-    let at = areas.root(root.checkpoint);
-    add("root", at, filled, areas.root_bytes, Duty::Reported);
-    let at = areas.root(root.checkpoint + 1);
-    add("older root", at, filled, areas.root_bytes, Duty::Harmless);
+    // Its header, eight tables, the places of counts, and what a volume puts there.
+    let len = areas.store.root_bytes() as u64;
+    for (name, checkpoint, duty) in [
+        ("root", root.checkpoint, Duty::Reported),
+        ("older root", root.checkpoint + 1, Duty::Harmless),
+    ] {
+        add(name, areas.store.root(checkpoint), 220, len, duty);
+    }
     let mut at = areas.journal(root.checkpoint);
     for batch in &tail.batches {
         let dense = (HEADER_BYTES + batch.entries.len() * ENTRY_BYTES) as u64;
@@ -246,10 +252,11 @@ fn parts(medium: &MemoryMedium, end: End) -> Vec<Part> {
     }
     // Without it less is known to be durable.
     add("mark", mark_at, 32, SECTOR as u64, Duty::Harmless);
-    let used = tables.slots.iter().chain(&root.directories);
-    for &slot in used.filter(|slot| slot.is_some()) {
-        let at = areas.slot(slot);
-        add("table", at, 200, TABLE_PAGE_BYTES as u64, Duty::Reported);
+    for at in table_pages {
+        add("table", at, 200, TABLE_PAGE_BYTES, Duty::Reported);
+    }
+    for at in count_pages {
+        add("counts", at, 200, TABLE_PAGE_BYTES, Duty::Reported);
     }
     // What is dead and checkpointed is not read again.
     let dead = match end {

@@ -38,7 +38,7 @@ fn assert_covers(report: &Report) {
         "few checkpoints: {report}"
     );
     assert!(
-        report.evicting * 2 > report.deduplicating,
+        report.evicting * 10 > report.deduplicating,
         "few evictions: {report}"
     );
     assert!(report.total.work.shares > histories, "few shares: {report}");

@@ -45,7 +45,7 @@ fn with_value(id: &Identity) -> Arc<MemoryMedium> {
     create(&*medium, id).unwrap();
     drop(Volume::open(Arc::clone(&medium)).unwrap());
     let areas = Areas::new(id).unwrap();
-    let root = load::root(&*medium, &areas, &id.key).unwrap();
+    let root = load::root(&*medium, id, &areas).unwrap();
     let tail = load::journal(&*medium, id, &areas, &root).unwrap();
     assert!(tail.batches.is_empty(), "{tail:?}");
     let page = [3; PAGE_BYTES];

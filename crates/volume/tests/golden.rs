@@ -10,6 +10,8 @@ use std::path::PathBuf;
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_flash::Lpn;
 use flashlore_medium::MemoryMedium;
+use flashlore_volume::format::old::OldAreas;
+use flashlore_volume::format::old::tables::{TABLE_PAGE_BYTES, TableSlot};
 use flashlore_volume::format::superblock::{OLDEST_VERSION, VERSION};
 use flashlore_volume::{
     Encoding, Growth, HistoryIdentity, Identity, Policy, Volume, VolumeError, bytes_needed, check,
@@ -225,6 +227,48 @@ fn images_of_older_versions_are_upgraded() {
             volume.close().unwrap();
         }
     }
+}
+
+/// Until version 4 a page of a table lay under a number of its own, and the root had a sum of all of them: one that holds by
+/// itself and is not of this checkpoint is damage.
+#[test]
+fn a_page_of_an_old_version_that_is_not_of_its_checkpoint_is_refused() {
+    let bytes = image(4, Kind::Everything);
+    let superblock = load::superblock(&MemoryMedium::from_bytes(bytes.clone())).unwrap();
+    let id = &superblock.identity;
+    let areas = OldAreas::at(id, superblock.metadata);
+    let (mut refused, mut unused) = (0, 0);
+    for slot in (0..areas.slots).map(TableSlot) {
+        let at = areas.slot(slot) as usize;
+        if bytes[at..at + 4] != *b"FLTP" {
+            continue;
+        }
+        let mut bytes = bytes.clone();
+        let page = &mut bytes[at..at + TABLE_PAGE_BYTES];
+        page[TABLE_PAGE_BYTES - 1] ^= 1;
+        let sum = id
+            .key
+            .checksum(u64::from(slot), &[&page[..24], &page[32..]]);
+        page[24..32].copy_from_slice(&sum.to_le_bytes());
+        let growth = Growth::upgrade(&superblock).unwrap();
+        bytes.resize(growth.bytes() as usize, 0);
+        let medium = std::sync::Arc::new(MemoryMedium::from_bytes(bytes));
+        match check(&*medium, false) {
+            Err(VolumeError::Damaged(_)) => refused += 1,
+            // It is that of the checkpoint before.
+            Ok(report) if report.is_clean() => {
+                unused += 1;
+                continue;
+            }
+            other => panic!("slot {slot}: {other:?}"),
+        }
+        let upgraded = growth.carry_out(medium).map(|_| ());
+        assert!(
+            matches!(upgraded, Err(VolumeError::Damaged(_))),
+            "slot {slot}: {upgraded:?}"
+        );
+    }
+    assert!(refused > 5, "{refused} refused, {unused} not in use");
 }
 
 /// Not a comparison of bytes: what is written may differ within a version, what is read may not.

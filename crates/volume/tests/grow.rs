@@ -426,8 +426,11 @@ fn metadata_that_lay_in_the_same_place_do_not_come_back() {
     let superblock = load::superblock(&medium).unwrap();
     assert_eq!(superblock.metadata, first, "they are not where they were");
     let areas = Areas::at(&id, superblock.metadata).unwrap();
-    let root = load::root(&medium, &areas, &id.key).unwrap();
-    medium.0.flip(areas.root(root.checkpoint) + 20, 3).unwrap();
+    let root = load::root(&medium, &id, &areas).unwrap();
+    medium
+        .0
+        .flip(areas.store.root(root.checkpoint) + 20, 3)
+        .unwrap();
     let damaged = Volume::open(medium).map(|_| ()).unwrap_err();
     assert!(matches!(damaged, VolumeError::Damaged(_)), "{damaged}");
 }

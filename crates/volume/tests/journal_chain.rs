@@ -50,7 +50,7 @@ fn batches(image: &[u8]) -> Vec<(usize, Batch)> {
     let superblock = load::superblock(&medium).unwrap();
     let id = &superblock.identity;
     let areas = Areas::new(id).unwrap();
-    let root = load::root(&medium, &areas, &id.key).unwrap();
+    let root = load::root(&medium, id, &areas).unwrap();
     let tail = load::journal(&medium, id, &areas, &root).unwrap();
     let mut end = areas.journal(root.checkpoint) as usize;
     let behind = tail.batches.into_iter().map(|batch| {

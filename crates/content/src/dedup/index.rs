@@ -50,6 +50,8 @@ pub trait Members {
     fn drop_use(&mut self, object: ObjectId) -> bool;
     /// Asks for what the others touch.
     fn prefetch(&self, object: ObjectId);
+    /// Handles there are, those of the dead too: all below this have a fingerprint, were it that of a former life.
+    fn handles(&self) -> u32;
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -451,6 +453,9 @@ mod tests {
             self.0[object.index()].uses == 0
         }
         fn prefetch(&self, _: ObjectId) {}
+        fn handles(&self) -> u32 {
+            self.0.len() as u32
+        }
     }
 
     /// The reference model: newest first.

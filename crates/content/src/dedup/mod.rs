@@ -1,18 +1,24 @@
 //! Deduplication as CA-SSD does it (FAST 2011), and what CAFTL (FAST 2011) does otherwise.
 //!
 //! * [`index`] — the fingerprint index: an LRU over writes with a fixed number of entries
+//! * [`bounded`] — the fingerprint index of bounded memory, for volumes
+//! * [`lookup`] — what deduplication asks of either
 //! * [`bypass`] — when value locality is absent, stop hashing (combination H)
 //! * [`sampling`] — which page of several is hashed for all of them (CAFTL)
 //!
 //! The policy here decides nothing about flash: it names an object that may hold the same content,
 //! and the core acts.
 
+pub mod bounded;
 pub mod bypass;
 pub mod index;
+pub mod lookup;
 pub mod sampling;
 
+pub use bounded::{BoundedCounters, BoundedIndex, Coverage};
 pub use bypass::{Bypass, BypassOptions};
 pub use index::LruIndex;
+pub use lookup::FingerprintIndex;
 
 /// How duplicates are looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,9 +64,9 @@ pub struct DedupCounters {
 
 /// The policy's state.
 #[derive(Debug, Clone)]
-pub struct Dedup {
+pub struct Dedup<I = LruIndex> {
     /// The fingerprint index; it names objects by handle.
-    pub index: LruIndex,
+    pub index: I,
     /// Counts since the start or the end of warm-up.
     pub counters: DedupCounters,
     /// The controller that switches hashing off, if any.
@@ -75,11 +81,11 @@ pub fn paper_bytes(entries: u64, digest_bytes: u64) -> u64 {
     entries * (digest_bytes + 4 + 8)
 }
 
-impl Dedup {
+impl<I: FingerprintIndex> Dedup<I> {
     /// An empty index.
     pub fn new(options: DedupOptions) -> Self {
         Dedup {
-            index: LruIndex::new(options.index_entries),
+            index: I::with_entries(options.index_entries),
             counters: DedupCounters::default(),
             bypass: options.bypass.map(Bypass::new),
             verify: options.verify,

@@ -1,7 +1,6 @@
 //! Numbers of what the metadata consist of, a type for each, as those of the flash have theirs.
 //!
-//! Rows and pages are counted within their table. Beside that all table pages are numbered through, those of the first
-//! table first and the directories behind the last; each lies in a slot of the table area.
+//! Rows and pages are counted within their table.
 
 use std::ops::Range;
 
@@ -12,10 +11,6 @@ index!(
     RowId
     /// A page of a table, counted within it.
     PageInTable
-    /// A table page or a directory, numbered through.
-    TablePage
-    /// A place of the table area, which takes one table page.
-    TableSlot
 );
 
 impl RowId {
@@ -30,16 +25,6 @@ impl PageInTable {
     #[must_use]
     pub fn following(self) -> PageInTable {
         PageInTable(self.0 + 1)
-    }
-}
-
-impl TableSlot {
-    /// That of a page that was never written: all its rows are empty.
-    pub const NONE: TableSlot = TableSlot(u32::MAX);
-
-    /// Whether this names a slot.
-    pub fn is_some(self) -> bool {
-        self != TableSlot::NONE
     }
 }
 

@@ -5,11 +5,9 @@
 //! 4096        superblock, copy 1
 //! 8192        blocks: pages_per_block pages, each its data, then its record area
 //!             nothing, if the metadata were moved by growth
-//! metadata    root 0
-//!             root 1
-//!             journal segment 0
+//! metadata    journal segment 0
 //!             journal segment 1
-//!             table slots of 4096 bytes
+//!             the store of the tables: two roots, counts of its slots, the slots
 //! ```
 //! The record area holds 64 bytes a unit, rounded up to the alignment. All parts begin at multiples
 //! of 4096. A volume that grows gets metadata at another place, which do not lie where the present ones do
@@ -19,13 +17,16 @@ use std::ops::Range;
 
 use flashlore_flash::{Geometry, GeometryError, PageId, Ppn, UNIT_BYTES};
 use flashlore_medium::SECTOR;
+use flashlore_metadata::Area;
 
-use super::address::TableSlot;
+use super::old::OldAreas;
 use super::record::RECORD_BYTES;
-use super::superblock::{Identity, SUPERBLOCK_BYTES};
-use super::tables::{SLOTS_PER_DIRECTORY, TABLE_PAGE_BYTES, Table};
+use super::root::ROOT_BYTES;
+use super::superblock::{FIRST_WITH_STORE, Identity, SUPERBLOCK_BYTES};
+use super::tables::Table;
 
-const PART: u64 = 4096;
+/// All parts begin at multiples of so many bytes.
+pub(super) const PART: u64 = 4096;
 /// Where the flash pages begin.
 const BLOCKS: u64 = 2 * SUPERBLOCK_BYTES as u64;
 /// No metadata begin behind this byte: offsets behind it still fit in a signed number of 64 bits.
@@ -34,24 +35,18 @@ const MOST_METADATA: u64 = 1 << 60;
 /// Offsets and sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Areas {
-    pub root_bytes: u64,
-    /// Table slots.
-    pub slots: u32,
-    /// Table pages of all tables together.
-    pub table_pages: u32,
-    /// Directory pages.
-    pub directories: u32,
     /// Bytes of a flash page with its record area.
     pub page_stride: u64,
     /// Bytes of the data of a flash page.
     pub page_data: usize,
-    /// Where the metadata begin: roots, journal, tables.
+    /// Where the metadata begin: journal, tables.
     pub metadata: u64,
+    /// The store of the tables; without slots in a volume of an older version ([`super::old`]).
+    pub store: Area,
     /// The end of the metadata, and of the volume.
     pub len: u64,
     journal: u64,
     journal_bytes: u64,
-    tables: u64,
     units_per_page: u32,
 }
 
@@ -137,12 +132,6 @@ impl Areas {
         if id.exported == 0 || id.exported > u32::MAX - 2 {
             return Err(AreasError::Exported(id.exported));
         }
-        let table_pages: u32 = Table::ALL.iter().map(|t| t.pages(id)).sum();
-        let directories = table_pages.div_ceil(SLOTS_PER_DIRECTORY);
-        // Every page twice: a checkpoint writes anew what the one before still needs.
-        let slots = 2 * (table_pages + directories);
-        let root_bytes =
-            (super::root::FIXED_BYTES as u64 + 4 * u64::from(directories)).next_multiple_of(PART);
         let least = flash_end(id, &geometry);
         if metadata < least || metadata > MOST_METADATA || !metadata.is_multiple_of(PART) {
             return Err(AreasError::Metadata {
@@ -150,20 +139,27 @@ impl Areas {
                 least,
             });
         }
-        let journal = metadata + 2 * root_bytes;
-        let tables = journal + 2 * id.journal_bytes;
+        let old = OldAreas::at(id, metadata);
+        let is_old = id.version < FIRST_WITH_STORE;
+        let journal = if is_old { old.journal() } else { metadata };
+        let store = Area {
+            at: journal + 2 * id.journal_bytes,
+            slots: if is_old { 0 } else { slots(id) },
+            tables: Table::ALL.len() as u16,
+            user_bytes: ROOT_BYTES as u32,
+        };
         Ok(Areas {
-            root_bytes,
-            slots,
-            table_pages,
-            directories,
             page_stride: page_stride(id, &geometry),
             page_data: page_data(&geometry),
             metadata,
-            len: tables + u64::from(slots) * TABLE_PAGE_BYTES as u64,
+            len: if is_old {
+                old.end()
+            } else {
+                store.at + store.bytes()
+            },
+            store,
             journal,
             journal_bytes: id.journal_bytes,
-            tables,
             units_per_page: geometry.units_per_page(),
         })
     }
@@ -173,19 +169,9 @@ impl Areas {
         copy * SUPERBLOCK_BYTES as u64
     }
 
-    /// Where the root of a checkpoint lies.
-    pub fn root(&self, checkpoint: u64) -> u64 {
-        self.metadata + checkpoint % 2 * self.root_bytes
-    }
-
     /// Where the journal that follows a checkpoint lies.
     pub fn journal(&self, checkpoint: u64) -> u64 {
         self.journal + checkpoint % 2 * self.journal_bytes
-    }
-
-    /// Where a table slot lies.
-    pub fn slot(&self, slot: TableSlot) -> u64 {
-        self.tables + u64::from(slot) * TABLE_PAGE_BYTES as u64
     }
 
     /// Where a flash page lies.
@@ -219,6 +205,13 @@ impl Areas {
     pub fn records(&self, page: PageId) -> u64 {
         self.page(page) + self.page_data as u64
     }
+}
+
+/// Slots of the store: every page twice, as a checkpoint writes anew what the one before still needs, and those on the way
+/// to one that is written beside it.
+pub(crate) fn slots(id: &Identity) -> u32 {
+    let pages: u64 = Table::ALL.iter().map(|table| table.shape(id).pages()).sum();
+    (2 * pages).min(u32::MAX.into()) as u32
 }
 
 fn page_data(geometry: &Geometry) -> usize {

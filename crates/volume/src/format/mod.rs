@@ -8,6 +8,7 @@ pub mod cursor;
 pub mod journal;
 pub mod mark;
 pub mod notes;
+pub mod old;
 pub mod packed;
 pub mod record;
 pub mod root;
@@ -18,7 +19,7 @@ pub mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use address::{PageInTable, RowId, TablePage, TableSlot};
+pub use address::{PageInTable, RowId};
 pub use areas::{Areas, AreasError};
 pub use flashlore_flash::PackSlot;
 pub use journal::{Batch, Change, JournalEntry};

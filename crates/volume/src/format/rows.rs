@@ -1,4 +1,16 @@
-//! Rows of the tables of what is there now: map, objects, packed pages, blocks. [`super::tables`] has their bytes.
+//! Rows of the tables of what is there now: map, objects, packed pages, blocks.
+//!
+//! | offset | bytes | field of a row of the objects |
+//! |---:|---:|---|
+//! | 0 | 4 | unit, of a packed object its packed page |
+//! | 4 | 4 | of a packed object what it is a delta from, all ones for nothing |
+//! | 8 | 8 | write sequence number |
+//! | 16 | 2 | of a packed object bytes of its slot, as the translation layer counts them; 0 for any other |
+//! | 18 | 2 | of a packed object its slot |
+//! | 20 | 4 | zero |
+//! | 24 | 8 | lower half of the digest, zero above 32 bits if no more is known; all 16 bytes where digests are trusted, zero for an object that cannot be read |
+//!
+//! [`super::tables`] has the bytes of the others.
 
 use flashlore_content::Digest;
 use flashlore_flash::{ObjectId, PackId, Ppn, Stream};
@@ -111,43 +123,42 @@ impl ObjectRow {
 
     /// Writes the row.
     pub fn encode(&self, id: &Identity, out: &mut Writer<'_>) {
-        match self.place {
-            ObjectPlace::Unit(ppn) => out.u32(ppn.0),
-            ObjectPlace::Packed(packed) => out.u32(packed.pack.0),
+        let (location, packed) = match self.place {
+            ObjectPlace::Unit(ppn) => (ppn.0, None),
+            ObjectPlace::Packed(packed) => (packed.pack.0, Some(packed)),
         };
-        if id.trusts_digests() {
-            out.u32(0).u64(self.write_seq).u128(self.digest.0);
-        } else {
-            out.u32(self.digest.0 as u32).u64(self.write_seq);
-        }
-        if id.encoding.is_on() {
-            match self.place {
-                ObjectPlace::Unit(_) => out.u64(0),
-                ObjectPlace::Packed(PackedRow {
-                    base, length, slot, ..
-                }) => out.u32(base.0).u16(length).u16(slot.0),
-            };
-        }
+        out.u32(location);
+        out.u32(packed.map_or(0, |packed| packed.base.0));
+        out.u64(self.write_seq);
+        out.u16(packed.map_or(0, |packed| packed.length));
+        out.u16(packed.map_or(0, |packed| packed.slot.0)).u32(0);
+        match id.trusts_digests() {
+            true => out.u128(self.digest.0),
+            false => out.u64(self.digest.0 as u64),
+        };
     }
 
     /// Reads a row.
     pub fn decode(id: &Identity, row: &mut Reader<'_>) -> Self {
-        let (location, tag, write_seq) = (row.u32(), row.u32(), row.u64());
-        let digest = match id.trusts_digests() {
-            true => Digest(row.u128()),
-            false => Digest(u128::from(tag)),
+        let (location, base, write_seq) = (row.u32(), row.u32(), row.u64());
+        let (length, slot) = (row.u16(), row.u16());
+        row.u32();
+        let place = match length {
+            0 => ObjectPlace::Unit(Ppn(location)),
+            _ => ObjectPlace::Packed(PackedRow {
+                pack: PackId(location),
+                base: ObjectId(base),
+                length,
+                slot: PackSlot(slot),
+            }),
         };
-        let packed = id.encoding.is_on().then(|| PackedRow {
-            pack: PackId(location),
-            base: ObjectId(row.u32()),
-            length: row.u16(),
-            slot: PackSlot(row.u16()),
-        });
-        let packed = packed.filter(|packed| packed.length > 0);
         ObjectRow {
-            place: packed.map_or(ObjectPlace::Unit(Ppn(location)), ObjectPlace::Packed),
+            place,
             write_seq,
-            digest,
+            digest: match id.trusts_digests() {
+                true => Digest(row.u128()),
+                false => Digest(u128::from(row.u64())),
+            },
         }
     }
 }

@@ -1,22 +1,25 @@
 //! What is encoded is decoded the same; anything else is refused and nothing panics.
 
 use flashlore_content::{Digest, VolumeKey};
-use flashlore_flash::{BlockId, Lpn, PageId, Ppn, Stream};
+use flashlore_flash::{BlockId, Lpn, ObjectId, PackId, PageId, Ppn, Stream};
+use flashlore_metadata::Slot as StoreSlot;
 use proptest::prelude::*;
 
 use super::cursor::{Reader, Writer};
 use super::journal::{Batch, Change, JournalEntry, JournalValue};
 use super::notes::NOTE_BYTES;
+use super::old::root::OldRoot;
+use super::old::tables::{TablePage, TableSlot, decode_page};
 use super::packed::{self, Head};
 use super::record::{PlacedRecord, RECORD_BYTES, Record, Slot, UnitKind};
-use super::root::{FIXED_BYTES, HistoryRoot, Root};
+use super::root::{HistoryRoot, Root};
 use super::superblock::{
     Encoding, EpochStart, HistoryIdentity, Identity, MOST_EPOCHS, Policy, SUPERBLOCK_BYTES,
     Superblock, VERSION,
 };
-use super::tables::{TABLE_PAGE_BYTES, decode_page, encode_page};
 use super::{
-    Areas, ClockNote, Note, NoteKind, PackSlot, PurgeNote, RowId, Table, TablePage, TableSlot,
+    Areas, ClockNote, Note, NoteKind, ObjectPlace, ObjectRow, PackSlot, PackedRow, PurgeNote,
+    RowId, Table,
 };
 
 fn key() -> impl Strategy<Value = VolumeKey> {
@@ -262,46 +265,41 @@ proptest! {
     }
 
     #[test]
-    fn roots_come_back_at_their_place_alone(
-        key in key(), numbers: (u64, u32, u64, u64), places: (u64, u32, u32, u16, u16), offset: u64,
-        directories in prop::collection::vec(any::<u32>(), 0..300), bit: usize,
+    fn roots_come_back(
+        checkpoint: u64, numbers: (u32, u64, u64), places: (u64, u32, u32, u32, u32),
     ) {
-        let (checkpoint, epoch, sequence, stamp) = numbers;
+        let (epoch, sequence, stamp) = numbers;
         let (oldest, first, entries, pins, notes) = places;
-        let (pins, notes) = (u32::from(pins), u32::from(notes));
         let history = HistoryRoot { oldest, first: RowId(first), entries, pins, notes };
-        let sum = epoch ^ pins;
-        let directories = directories.into_iter().map(TableSlot).collect();
-        let root = Root { checkpoint, epoch, sequence, stamp, history, sum, directories };
-        let count = root.directories.len();
-        let mut bytes = vec![0; FIXED_BYTES + 4 * count];
-        root.encode(&key, offset, &mut bytes);
-        let decode = |bytes: &[u8], at| Root::decode(bytes, &key, at, count as u32);
-        prop_assert_eq!(decode(&bytes, offset), Some(root));
-        prop_assert_eq!(decode(&bytes, offset ^ 4096), None);
-        flip(&mut bytes, bit);
-        prop_assert_eq!(decode(&bytes, offset), None);
+        let root = Root { checkpoint, epoch, sequence, stamp, history };
+        let bytes = root.encode();
+        prop_assert_eq!(Root::decode(checkpoint, &bytes), Some(root));
+        prop_assert_eq!(Root::decode(checkpoint, &bytes[1..]), None);
     }
 
     #[test]
-    fn table_pages_come_back_under_their_number_in_their_slot_alone(
-        key in key(), slot: u32, number: u32, checkpoint: u64,
-        rows in prop::collection::vec(any::<u8>(), 0..4064), bit: usize,
+    fn rows_of_objects_come_back(
+        identity in identity(), trusted: bool, numbers: (u32, u32, u64, u16, u16), digest: u128,
     ) {
-        let mut bytes = vec![1; TABLE_PAGE_BYTES];
-        let fill = |space: &mut [u8]| space[..rows.len()].copy_from_slice(&rows);
-        encode_page(&key, TableSlot(slot), TablePage(number), checkpoint, fill, &mut bytes);
-        let decode = |bytes: &[u8], slot, number| {
-            decode_page(&key, TableSlot(slot), TablePage(number), bytes).map(<[u8]>::to_vec)
+        let (location, base, write_seq, length, slot) = numbers;
+        let mut id = identity;
+        id.policy = if trusted { Policy::DedupTrusted } else { Policy::Dedup };
+        let place = match length {
+            0 => ObjectPlace::Unit(Ppn(location)),
+            _ => ObjectPlace::Packed(PackedRow {
+                pack: PackId(location),
+                base: ObjectId(base),
+                length,
+                slot: PackSlot(slot),
+            }),
         };
-        let found = decode(&bytes, slot, number).unwrap();
-        prop_assert_eq!(&found[..rows.len()], &rows[..]);
-        prop_assert!(found[rows.len()..].iter().all(|&b| b == 0));
-        prop_assert_eq!(decode(&bytes, slot ^ 1, number), None);
-        prop_assert_eq!(decode(&bytes, slot, number ^ 1), None);
-        let at = bit / 8 % TABLE_PAGE_BYTES;
-        flip(&mut bytes, bit);
-        prop_assert_eq!(decode(&bytes, slot, number), None, "byte {}", at);
+        let kept = if trusted { digest } else { u128::from(digest as u64) };
+        let row = ObjectRow { place, write_seq, digest: Digest(kept) };
+        let mut bytes = vec![0; Table::Objects.row_bytes(&id).into()];
+        let mut out = Writer::new(&mut bytes);
+        row.encode(&id, &mut out);
+        prop_assert_eq!(out.written(), usize::from(Table::Objects.row_bytes(&id)));
+        prop_assert_eq!(ObjectRow::decode(&id, &mut Reader::new(&bytes)), row);
     }
 
     #[test]
@@ -343,7 +341,7 @@ proptest! {
         bytes[..count].copy_from_slice(&magics[magic][..count]);
         prop_assert_eq!(Batch::decode(&bytes, &key, place), None);
         bytes.resize(SUPERBLOCK_BYTES, 0xA5);
-        prop_assert_eq!(Root::decode(&bytes, &key, place, 1000), None);
+        prop_assert_eq!(OldRoot::decode(&bytes, &key, place, 1000), None);
         prop_assert_eq!(decode_page(&key, TableSlot(place as u32), TablePage(place as u32), &bytes), None);
         prop_assert!(Superblock::decode(bytes.first_chunk().unwrap()).is_err());
         for record in bytes.chunks_exact(RECORD_BYTES) {
@@ -370,13 +368,13 @@ proptest! {
         };
         let starts = [
             areas.superblock(0), areas.superblock(1), areas.page(PageId(0)),
-            areas.page(PageId(id.blocks * id.pages_per_block)), areas.root(0), areas.root(1),
-            areas.journal(0), areas.journal(1), areas.slot(TableSlot(0)), areas.slot(TableSlot(areas.slots)),
-            areas.len,
+            areas.page(PageId(id.blocks * id.pages_per_block)), areas.journal(0), areas.journal(1),
+            areas.store.root(0), areas.store.root(1), areas.store.slot(StoreSlot(0)),
+            areas.store.slot(StoreSlot(areas.store.slots)), areas.len,
         ];
         prop_assert!(starts.is_sorted());
         prop_assert!(starts.iter().all(|s| s % u64::from(id.alignment) == 0));
-        let rows: u32 = Table::ALL.iter().map(|t| t.pages(&id)).sum();
-        prop_assert_eq!(rows, areas.table_pages);
+        let pages: u64 = Table::ALL.iter().map(|t| t.shape(&id).pages()).sum();
+        prop_assert_eq!(u64::from(areas.store.slots), 2 * pages);
     }
 }

@@ -21,7 +21,7 @@ use crate::error::NandError;
 use crate::fetch::{HeldPage, PlannedEncoding};
 use crate::format::{MapRow, ObjectRow, PackRow};
 use crate::nand::Nand;
-use crate::survey::{StoredAs, Survey};
+use crate::survey::{IndexState, StoredAs, Survey};
 use crate::unit::{Proof, StoredUnit};
 
 mod objects;
@@ -75,6 +75,10 @@ pub(crate) trait Layer: Send {
     fn stored(&self) -> u64;
     /// What deduplication counted.
     fn dedup_counters(&self) -> Option<DedupCounters> {
+        None
+    }
+    /// What the fingerprint index knows.
+    fn index_state(&self) -> Option<IndexState> {
         None
     }
     /// What encoding counted.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use flashlore_content::dedup::DedupCounters;
+use flashlore_content::dedup::{BoundedIndex, DedupCounters};
 use flashlore_content::delta::Never;
 use flashlore_content::history::History;
 use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
@@ -25,16 +25,18 @@ use crate::fetch::{HeldPage, PlannedEncoding};
 use crate::format::rows::UNSHAREABLE;
 use crate::format::{MapRow, ObjectPlace, ObjectRow, PackRow, PackedRow, Slot, UnitKind};
 use crate::nand::Nand;
-use crate::survey::{StoredAs, Survey};
+use crate::survey::{IndexState, StoredAs, Survey};
 use crate::unit::{LOST, Proof, StoredUnit};
 use crate::values::{Ahead, PackedValue};
 
 /// As much of a digest as a policy keeps of every object.
-pub(crate) trait Kept: Content + Send {
+pub(crate) trait Kept: Content<Index = BoundedIndex> + Send {
     /// Whether bytes are compared before a page is shared.
     const VERIFY: bool;
     fn of(digest: Digest) -> Self;
     fn digest(self) -> Digest;
+    /// The lower half of the digest, if it is known.
+    fn check(self) -> Option<u64>;
 }
 
 impl Kept for DigestTag {
@@ -45,6 +47,10 @@ impl Kept for DigestTag {
     fn digest(self) -> Digest {
         Digest(u128::from(self.0))
     }
+    /// Of what an older format stored there are 32 bits.
+    fn check(self) -> Option<u64> {
+        (self.0 >> 32 > 0).then_some(self.0)
+    }
 }
 
 impl Kept for Digest {
@@ -54,6 +60,9 @@ impl Kept for Digest {
     }
     fn digest(self) -> Digest {
         self
+    }
+    fn check(self) -> Option<u64> {
+        (self != UNSHAREABLE).then_some(self.0 as u64)
     }
 }
 
@@ -250,8 +259,8 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         let (base, alone) = self.ftl.encoding_of(lpn);
         let base = match base {
             Some(object) => {
-                let (held, _) = self.plan_object(object)?;
-                Some((object, self.write_seq(object), held))
+                let (held, proof) = self.plan_object(object)?;
+                Some((object, self.write_seq(object), held, proof))
             }
             None => None,
         };
@@ -300,6 +309,18 @@ impl<T: OnMedium> Layer for WithObjects<T> {
 
     fn dedup_counters(&self) -> Option<DedupCounters> {
         Some(self.ftl.dedup_counters())
+    }
+
+    fn index_state(&self) -> Option<IndexState> {
+        let index = &self.ftl.dedup().index;
+        let counters = index.counters();
+        (index.capacity() > 0).then(|| IndexState {
+            entries: index.len(),
+            capacity: index.capacity(),
+            memory: index.heap_bytes() as u64,
+            misses: counters.misses,
+            doubtful_misses: counters.doubtful_misses,
+        })
     }
 
     fn encoding_counters(&self) -> Option<EncodingCounters> {

@@ -9,7 +9,7 @@ use flashlore_flash::{Lpn, ObjectId, Ppn};
 use flashlore_ftl::FtlError;
 use flashlore_ftl::core::erase_stale::Erased;
 
-use super::objects::{InRam, OnMedium, WithObjects};
+use super::objects::{InRam, Kept, OnMedium, WithObjects};
 use super::{Layer, LayerError};
 use crate::error::NandError;
 use crate::fetch::HeldPage;
@@ -109,7 +109,9 @@ impl<T: OnMedium> Versioned for WithObjects<T> {
 
     fn plan_object(&mut self, object: ObjectId) -> Result<(HeldPage, Proof), LayerError> {
         let held = self.ftl.held(object)?.map(&InRam::into_value);
-        Ok((held, Proof::WriteSeq(self.write_seq(object))))
+        let check = self.ftl.objects().content(object).check();
+        let by_record = || Proof::WriteSeq(self.write_seq(object));
+        Ok((held, check.map_or_else(by_record, Proof::Content)))
     }
 
     fn read_object(&mut self, object: ObjectId) -> Result<StoredUnit, LayerError> {

@@ -3,7 +3,7 @@
 //! Invariants: while a checkpoint is open nothing is written to the journal; what is young after it its tables do not
 //! hold.
 
-use flashlore_medium::AlignedBuf;
+use flashlore_metadata::PendingRoot;
 
 use super::Nand;
 use crate::error::NandError;
@@ -13,9 +13,8 @@ use crate::format::Root;
 pub(super) struct PendingCheckpoint {
     /// Its number.
     checkpoint: u64,
-    root: AlignedBuf,
-    /// Whether the root is written; before that the tables must be durable.
-    is_written: bool,
+    /// Its root, until it is written: before that the tables must be durable.
+    root: Option<PendingRoot>,
     /// The last event it holds, and how many were young then.
     sequence: u64,
     young_count: u64,
@@ -38,15 +37,12 @@ impl Nand {
     /// synced, then the root is written ([`Nand::write_root`]), the medium synced again, and the checkpoint ended
     /// ([`Nand::end_checkpoint`]). In between the volume may be used. Until the end nothing is written to the journal:
     /// whoever has to finishes the checkpoint first.
-    pub(crate) fn begin_checkpoint(&mut self, root: &Root) {
-        let mut bytes = AlignedBuf::zeroed(self.areas.root_bytes as usize);
-        root.encode(&self.id.key, self.areas.root(root.checkpoint), &mut bytes);
+    pub(crate) fn begin_checkpoint(&mut self, root: &Root, pending: PendingRoot) {
         // The tables hold what has gathered.
         self.journal.forget();
         self.open_checkpoint = Some(PendingCheckpoint {
             checkpoint: root.checkpoint,
-            root: bytes,
-            is_written: false,
+            root: Some(pending),
             sequence: root.sequence,
             young_count: self.young.count(),
             window: self.window,
@@ -56,22 +52,18 @@ impl Nand {
     /// The tables of a checkpoint are durable: its root is written, unless the checkpoint has been finished
     /// since, or its root has.
     pub(crate) fn write_root(&mut self, checkpoint: u64) -> Result<(), NandError> {
-        let at = self.areas.root(checkpoint);
-        let Some(open) = &mut self.open_checkpoint else {
-            return Ok(());
-        };
-        if open.checkpoint != checkpoint || open.is_written {
-            return Ok(());
+        let open = { self.open_checkpoint.as_mut() }.filter(|open| open.checkpoint == checkpoint);
+        match open.and_then(|open| open.root.take()) {
+            Some(root) => self.put(root.at, &root.bytes),
+            None => Ok(()),
         }
-        open.is_written = true;
-        let root = std::mem::take(&mut open.root);
-        self.put(at, &root)
     }
 
     /// The root of a checkpoint is durable, unless it has been finished since: nothing up to its last event is young
     /// any more, and the journal starts anew.
     pub(crate) fn end_checkpoint(&mut self, checkpoint: u64) -> Result<(), NandError> {
-        let ended = |open: &mut PendingCheckpoint| open.checkpoint == checkpoint && open.is_written;
+        let ended =
+            |open: &mut PendingCheckpoint| open.checkpoint == checkpoint && open.root.is_none();
         let Some(open) = self.open_checkpoint.take_if(ended) else {
             return Ok(());
         };
@@ -89,7 +81,7 @@ impl Nand {
             return Ok(());
         };
         let checkpoint = open.checkpoint;
-        if !open.is_written {
+        if open.root.is_some() {
             self.sync()?;
             self.write_root(checkpoint)?;
         }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use flashlore_content::VolumeKey;
 use flashlore_medium::{Medium, MemoryMedium};
 use flashlore_volume::format::mark::MARK_BYTES;
-use flashlore_volume::format::tables::TABLE_PAGE_BYTES;
 use flashlore_volume::format::{Areas, Batch, BlockState, JournalEntry};
 use flashlore_volume::{
     Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, create, load,
@@ -187,9 +186,10 @@ fn metadata(medium: &MemoryMedium) -> Vec<(usize, usize)> {
         superblock,
         areas,
         root,
-        tables,
         tail,
         mark_at,
+        table_pages,
+        count_pages,
         ..
     } = Loaded::of(medium).unwrap();
     let id = &superblock.identity;
@@ -198,12 +198,12 @@ fn metadata(medium: &MemoryMedium) -> Vec<(usize, usize)> {
         Batch::bytes(entries, values, id.alignment as usize)
     });
     let journal = areas.journal(root.checkpoint);
-    let slots = tables.slots.iter().chain(&root.directories);
-    let slots = slots.filter(|slot| slot.is_some());
-    let mut parts: Vec<(u64, usize)> = slots
-        .map(|&slot| (areas.slot(slot), TABLE_PAGE_BYTES))
+    let pages = table_pages.into_iter().chain(count_pages);
+    let mut parts: Vec<(u64, usize)> = pages
+        .map(|at| (at, flashlore_metadata::PAGE_BYTES))
         .collect();
-    parts.extend((0..2).map(|parity| (areas.root(parity), areas.root_bytes as usize)));
+    let store = areas.store;
+    parts.extend((0..2).map(|parity| (store.root(parity), store.root_bytes())));
     // The journal counts as much as the tables.
     let journal = (journal, lengths.sum());
     parts.extend(std::iter::repeat_n(journal, parts.len()));

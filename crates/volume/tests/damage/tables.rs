@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use flashlore_flash::Lpn;
 use flashlore_medium::{Medium, MemoryMedium};
-use flashlore_volume::format::tables::TABLE_PAGE_BYTES;
 use flashlore_volume::{Volume, VolumeError, bytes_needed, check, create};
 
 use super::killed::{SYSTEMS, identity};
 use crate::support::loaded::Loaded;
 use crate::support::page;
 use crate::support::strike::Strike;
+
+/// So many that a slot gets the page again that lay there before.
+const CHECKPOINTS: u32 = 40;
 
 /// What lies on the medium after each of some checkpoints.
 fn checkpoints(system: &str) -> Vec<Vec<u8>> {
@@ -40,7 +42,7 @@ fn checkpoints(system: &str) -> Vec<Vec<u8>> {
         medium.read(0, &mut bytes).unwrap();
         bytes
     };
-    (1..=6).map(after).collect()
+    (1..=CHECKPOINTS).map(after).collect()
 }
 
 #[test]
@@ -56,7 +58,7 @@ fn a_page_of_the_tables_of_an_earlier_checkpoint_is_refused() {
             });
             for (at, before) in struck {
                 let mut image = now.clone();
-                let len = TABLE_PAGE_BYTES;
+                let len = flashlore_metadata::PAGE_BYTES;
                 assert!(Strike::Put { at, len }.on(&mut image, before));
                 let medium = Arc::new(MemoryMedium::from_bytes(image));
                 let checked = check(&*medium, false);

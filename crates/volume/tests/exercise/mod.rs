@@ -5,18 +5,19 @@
 //! versions are kept and values encoded (bit 3).
 //! Then follow patches: which part (1 byte), where in it (2 bytes), how many bytes (1 byte), the bytes.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use flashlore_content::{PAGE_BYTES, VolumeKey};
 use flashlore_flash::{Lpn, ObjectId, PageId, Ppn};
 use flashlore_medium::MemoryMedium;
+use flashlore_metadata::{Area, PAGE_BYTES as TABLE_PAGE_BYTES, Slot};
 use flashlore_volume::dump::{DumpParts, dump};
 use flashlore_volume::format::journal::{ENTRY_BYTES, HEADER_BYTES};
 use flashlore_volume::format::packed::{FRONT_BYTES, HEAD_BYTES};
 use flashlore_volume::format::record::RECORD_BYTES;
 use flashlore_volume::format::superblock::SUPERBLOCK_BYTES;
-use flashlore_volume::format::tables::TABLE_PAGE_BYTES;
-use flashlore_volume::format::{Areas, Identity, Policy, TableSlot};
+use flashlore_volume::format::{Areas, Identity, Policy};
 use flashlore_volume::{Encoding, HistoryIdentity, Volume, bytes_needed, check, create};
 
 /// A part of a volume that is checked as a whole.
@@ -25,7 +26,7 @@ enum Part {
     Superblock(u64),
     Root(u64),
     Journal(u64),
-    Table(TableSlot),
+    Table(Slot),
     Record(u32),
     Data(u32),
 }
@@ -97,7 +98,7 @@ impl Part {
             0 | 1 => Part::Superblock(u64::from(number)),
             2 | 3 => Part::Root(u64::from(number)),
             4 | 5 => Part::Journal(u64::from(number)),
-            6..64 => Part::Table(TableSlot((number - 6) % areas.slots)),
+            6..64 => Part::Table(Slot((number - 6) % areas.store.slots)),
             64..160 => Part::Record((number - 64) % 60),
             _ => Part::Data((number - 160) % 60),
         }
@@ -106,9 +107,9 @@ impl Part {
     fn place(self, areas: &Areas) -> std::ops::Range<usize> {
         let (at, len) = match self {
             Part::Superblock(copy) => (areas.superblock(copy), SUPERBLOCK_BYTES),
-            Part::Root(parity) => (areas.root(parity), areas.root_bytes as usize),
+            Part::Root(parity) => (areas.store.root(parity), areas.store.root_bytes()),
             Part::Journal(parity) => (areas.journal(parity), 8192),
-            Part::Table(slot) => (areas.slot(slot), TABLE_PAGE_BYTES),
+            Part::Table(slot) => (areas.store.slot(slot), TABLE_PAGE_BYTES),
             Part::Record(unit) => {
                 let within = u64::from(unit % 2) * RECORD_BYTES as u64;
                 (areas.records(PageId(unit / 2)) + within, RECORD_BYTES)
@@ -122,7 +123,6 @@ impl Part {
     fn seal(self, medium: &mut [u8], areas: &Areas) {
         let key = VolumeKey([9; 32]);
         let place = self.place(areas);
-        let at = place.start as u64;
         let bytes = &mut medium[place];
         match self {
             Part::Data(unit) => seal_unit(medium, areas, unit, &key),
@@ -132,12 +132,9 @@ impl Part {
                 let end = SUPERBLOCK_BYTES - 8;
                 put(bytes, end, VolumeKey(own).checksum(0, &[&bytes[..end]]));
             }
-            Part::Root(_) => put(bytes, 56, key.checksum(at, &[&bytes[..56], &bytes[64..]])),
             Part::Journal(_) => seal_batches(bytes, &key),
-            Part::Table(slot) => {
-                let check = key.checksum(u64::from(slot), &[&bytes[..24], &bytes[32..]]);
-                put(bytes, 24, check);
-            }
+            // A root has the checks of what it leads to.
+            Part::Root(_) | Part::Table(_) => seal_store(medium, &areas.store, &key),
             Part::Record(unit) => put(bytes, 56, key.checksum(u64::from(unit), &[&bytes[..56]])),
         }
     }
@@ -162,6 +159,72 @@ fn seal_unit(medium: &mut [u8], areas: &Areas, unit: u32, key: &VolumeKey) {
         put(record, 8, heads);
     }
     put(record, 56, key.checksum(u64::from(unit), &[&record[..56]]));
+}
+
+/// The header of what a store writes has its checksum; answers that.
+fn seal_page(bytes: &mut [u8], position: u64, key: &VolumeKey) -> u64 {
+    let sum = key.checksum(position, &[&bytes[..24], &bytes[32..]]);
+    put(bytes, 24, sum);
+    sum
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(*bytes[at..].first_chunk().unwrap())
+}
+
+/// Both roots of a store, and all that either leads to, have the checks of what is there.
+pub fn seal_store(medium: &mut [u8], area: &Area, key: &VolumeKey) {
+    let mut sealed = HashMap::new();
+    for parity in 0..2 {
+        let at = area.root(parity) as usize;
+        let mut root = medium[at..at + area.root_bytes()].to_vec();
+        let tables = (u32_at(&root, 4) as usize).min(area.tables.into());
+        for pointer in (0..tables).map(|table| 32 + 16 * table + 8) {
+            let check = seal_tree(medium, area, u32_at(&root, pointer), key, &mut sealed);
+            root[pointer + 4..pointer + 8].copy_from_slice(&check.to_le_bytes());
+        }
+        for page in 0..area.count_pages() {
+            let place = 32 + 16 * tables + 4 * page as usize;
+            let copy = u32_at(&root, place) >> 31;
+            if u32_at(&root, place) != 0 {
+                let at = area.counts(page, copy) as usize;
+                let counts = &mut medium[at..at + TABLE_PAGE_BYTES];
+                let sum = seal_page(counts, at as u64, key) as u32 & !(1 << 31);
+                root[place..place + 4].copy_from_slice(&(sum.max(1) | copy << 31).to_le_bytes());
+            }
+        }
+        seal_page(&mut root, at as u64, key);
+        medium[at..at + root.len()].copy_from_slice(&root);
+    }
+}
+
+/// A page of a table and those below it; answers the check that a pointer to it has.
+fn seal_tree(
+    medium: &mut [u8],
+    area: &Area,
+    slot: u32,
+    key: &VolumeKey,
+    sealed: &mut HashMap<u32, u32>,
+) -> u32 {
+    if slot >= area.slots {
+        return u32::MAX;
+    }
+    if let Some(&check) = sealed.get(&slot) {
+        return check;
+    }
+    sealed.insert(slot, 0);
+    let at = area.slot(Slot(slot)) as usize;
+    let mut page = medium[at..at + TABLE_PAGE_BYTES].to_vec();
+    if page[5] > 0 {
+        for pointer in (32..TABLE_PAGE_BYTES).step_by(8) {
+            let check = seal_tree(medium, area, u32_at(&page, pointer), key, sealed);
+            page[pointer + 4..pointer + 8].copy_from_slice(&check.to_le_bytes());
+        }
+    }
+    let check = seal_page(&mut page, slot.into(), key) as u32;
+    medium[at..at + TABLE_PAGE_BYTES].copy_from_slice(&page);
+    sealed.insert(slot, check);
+    check
 }
 
 /// Each batch with its checksum, chained to the one before.

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use flashlore_medium::{Medium, SECTOR};
+use flashlore_metadata::{MetadataError, PAGE_BYTES, Stored, StoredPage, TableId};
 use flashlore_volume::format::mark::{DurableMark, MARK_BYTES};
-use flashlore_volume::format::tables::{TABLE_PAGE_BYTES, decode_page};
-use flashlore_volume::format::{Areas, Batch, Root, Superblock, TablePage, TableSlot};
+use flashlore_volume::format::{Areas, Batch, Root, Superblock, Table};
 use flashlore_volume::{DumpParts, VolumeError, dump, load};
 
 /// Everything of a volume but its pages.
@@ -14,6 +14,9 @@ pub struct Loaded {
     pub areas: Areas,
     pub root: Root,
     pub tables: load::Tables,
+    /// Where the pages of the tables lie, and those of the counts of their slots.
+    pub table_pages: Vec<u64>,
+    pub count_pages: Vec<u64>,
     pub tail: load::JournalTail,
     /// Where the mark lies, and what it says of this journal.
     pub mark_at: u64,
@@ -29,7 +32,18 @@ impl Loaded {
         let superblock = load::superblock(medium)?;
         let id = &superblock.identity;
         let areas = Areas::at(id, superblock.metadata)?;
-        let root = load::root(medium, &areas, &id.key)?;
+        let root = load::root(medium, id, &areas)?;
+        let stored = Stored::open(medium, areas.store, id.key).expect("it has been read");
+        let mut table_pages = Vec::new();
+        for table in 0..Table::ALL.len() as u32 {
+            let note = &mut |page: &StoredPage<'_>| {
+                table_pages.push(areas.store.slot(page.slot));
+                Ok::<_, MetadataError>(())
+            };
+            stored
+                .each_page(TableId(table), note)
+                .expect("so have they");
+        }
         let within = id.journal_bytes - MARK_BYTES;
         let mark_at = areas.journal(root.checkpoint + 1) + within;
         let mut sector = [0; SECTOR];
@@ -39,6 +53,8 @@ impl Loaded {
             mark_at,
             mark: mark.filter(|mark| mark.checkpoint == root.checkpoint),
             tables: load::tables(medium, id, &areas, &root)?,
+            table_pages,
+            count_pages: stored.counts_at().collect(),
             tail: load::journal(medium, id, &areas, &root)?,
             superblock,
             areas,
@@ -69,21 +85,16 @@ impl Loaded {
     /// same table in `before`, of an earlier checkpoint: each of those holds by itself.
     pub fn older_tables(&self, image: &[u8], before: &[u8]) -> Vec<usize> {
         let key = &self.superblock.identity.key;
-        // Directories are numbered behind the pages, of which each has a slot.
-        let slots = self.tables.slots.iter().chain(&self.root.directories);
-        let is_older = |&(page, slot, at): &(TablePage, TableSlot, usize)| {
-            let here = at..at + TABLE_PAGE_BYTES;
-            let then = &before[here.clone()];
-            *then != image[here] && decode_page(key, slot, page, then).is_some()
+        let is_older = |&at: &usize| {
+            let (now, then) = (&image[at..at + PAGE_BYTES], &before[at..at + PAGE_BYTES]);
+            let slot = (at as u64 - self.areas.store.slot(flashlore_metadata::Slot(0)))
+                / PAGE_BYTES as u64;
+            let sum = key.checksum(slot, &[&then[..24], &then[32..]]);
+            // Mark, kind, level and index.
+            now != then && now[..12] == then[..12] && then[24..32] == sum.to_le_bytes()
         };
-        (0..)
-            .map(TablePage)
-            .zip(slots.copied())
-            .filter(|(_, slot)| slot.is_some())
-            .map(|(page, slot)| (page, slot, self.areas.slot(slot) as usize))
-            .filter(is_older)
-            .map(|(.., at)| at)
-            .collect()
+        let pages = self.table_pages.iter().map(|&at| at as usize);
+        pages.filter(is_older).collect()
     }
 }
 

@@ -1,0 +1,168 @@
+//! Loading root and tables of a checkpoint from their store.
+
+use flashlore_content::history::PinnedInstant;
+use flashlore_flash::{Lpn, ObjectId};
+use flashlore_medium::Medium;
+use flashlore_metadata::{MetadataError, Stored, StoredPage};
+
+use super::{Tables, of_store, refuse_disorder};
+use crate::error::VolumeError;
+use crate::format::cursor::Reader;
+use crate::format::{
+    Areas, BlockRow, Identity, MapRow, Note, ObjectRow, PackRow, Root, RowId, Table,
+};
+
+/// Either root, if it holds.
+pub(super) fn roots(
+    medium: &dyn Medium,
+    id: &Identity,
+    areas: &Areas,
+) -> Result<[Option<Root>; 2], VolumeError> {
+    let roots = Stored::roots(medium, areas.store, id.key).map_err(of_store)?;
+    Ok(roots.map(|stored| stored.and_then(|stored| Root::decode(stored.commit(), stored.user()))))
+}
+
+/// Reads the tables of a checkpoint.
+pub(super) fn tables(
+    medium: &dyn Medium,
+    id: &Identity,
+    areas: &Areas,
+    root: &Root,
+) -> Result<Tables, VolumeError> {
+    let roots = Stored::roots(medium, areas.store, id.key).map_err(of_store)?;
+    let mut stored = roots.into_iter().flatten();
+    let stored = stored.find(|stored| stored.commit() == root.checkpoint);
+    let stored = stored.filter(|stored| stored.tables().eq(Table::shapes(id)));
+    let stored = stored.ok_or_else(|| {
+        VolumeError::Damaged("its store has other tables than the volume".to_string())
+    })?;
+    stored.check_counts().map_err(of_store)?;
+    let rows = Rows { stored, id };
+    let mut loaded = Tables {
+        map: vec![MapRow::NONE; id.exported as usize],
+        objects: Vec::new(),
+        packs: vec![PackRow::decode(&mut Reader::new(&[])); Table::Packs.rows(id) as usize],
+        blocks: vec![BlockRow::decode(&mut Reader::new(&[])); id.blocks as usize],
+        ..Tables::default()
+    };
+    rows.each(Table::Map, |row, fields| {
+        loaded.map[row.index()] = MapRow::decode(fields);
+    })?;
+    // What was never in use takes no memory.
+    rows.each(Table::Objects, |row, fields| {
+        loaded.objects.resize(row.index(), ObjectRow::NONE);
+        loaded.objects.push(ObjectRow::decode(id, fields));
+    })?;
+    rows.each(Table::Packs, |row, fields| {
+        loaded.packs[row.index()] = PackRow::decode(fields);
+    })?;
+    rows.each(Table::Blocks, |row, fields| {
+        loaded.blocks[row.index()] = BlockRow::decode(fields);
+    })?;
+    let history = &root.history;
+    loaded.versions = rows.in_use(Table::Versions, history.first, history.entries, |row| {
+        (Lpn(row.u32()), ObjectId(row.u32()), row.u64())
+    })?;
+    loaded.pins = rows.pins(root)?;
+    refuse_disorder(&loaded.versions, &[])?;
+    let notes = rows.in_use(Table::Notes, RowId(0), history.notes, Note::decode)?;
+    let notes: Option<Vec<Note>> = notes.into_iter().collect();
+    let none = || VolumeError::Damaged("a row of the notes is none".to_string());
+    loaded.notes = notes.ok_or_else(none)?;
+    Ok(loaded)
+}
+
+/// The rows of a store.
+struct Rows<'a> {
+    stored: Stored<'a>,
+    id: &'a Identity,
+}
+
+impl Rows<'_> {
+    /// Those rows of a table that lie in pages that were ever written, in order.
+    fn each(
+        &self,
+        table: Table,
+        mut take: impl FnMut(RowId, &mut Reader<'_>),
+    ) -> Result<(), VolumeError> {
+        let shape = table.shape(self.id);
+        let read = self
+            .stored
+            .each_page(table.id(), &mut |page: &StoredPage<'_>| {
+                if page.node.level == 0 {
+                    let rows = page.rows().chunks_exact(shape.row_bytes.into());
+                    for (row, bytes) in (page.first_row(&shape).0..shape.rows).zip(rows) {
+                        take(RowId(row), &mut Reader::new(bytes));
+                    }
+                }
+                Ok::<_, MetadataError>(())
+            });
+        read.map_err(of_store)
+    }
+
+    /// So many rows of a table from one on; after the last comes the first.
+    fn in_use<T>(
+        &self,
+        table: Table,
+        first: RowId,
+        count: u32,
+        mut decode: impl FnMut(&mut Reader<'_>) -> T,
+    ) -> Result<Vec<T>, VolumeError> {
+        let rows = table.rows(self.id);
+        if count > rows || (count > 0 && first.0 >= rows) {
+            return Err(VolumeError::Damaged(format!(
+                "the root names {count} rows of {table:?} from {first} on, there are {rows}"
+            )));
+        }
+        let mut found: Vec<Option<T>> = (0..count).map(|_| None).collect();
+        self.each(table, |row, fields| {
+            let after_first =
+                (u64::from(row) + u64::from(rows) - u64::from(first)) % u64::from(rows);
+            if let Some(place) = found.get_mut(after_first as usize) {
+                *place = Some(decode(fields));
+            }
+        })?;
+        let found: Option<Vec<T>> = found.into_iter().collect();
+        found.ok_or_else(|| {
+            VolumeError::Damaged(format!(
+                "a row of {table:?} is in use and was never written"
+            ))
+        })
+    }
+
+    fn pins(&self, root: &Root) -> Result<Vec<PinnedInstant>, VolumeError> {
+        let pins = self.in_use(Table::Pins, RowId(0), root.history.pins, |row| {
+            (row.u64(), row.u32(), row.u32())
+        })?;
+        refuse_disorder(&[], &pins)?;
+        let all = pins
+            .iter()
+            .map(|&(.., count)| u64::from(count))
+            .sum::<u64>();
+        let all = u32::try_from(all).unwrap_or(u32::MAX);
+        let mut kept = self
+            .in_use(Table::Kept, RowId(0), all, |row| {
+                (Lpn(row.u32()), ObjectId(row.u32()))
+            })?
+            .into_iter();
+        let pins = pins
+            .into_iter()
+            .map(|(instant, flags, count)| PinnedInstant {
+                instant,
+                snapshot: flags & 1 != 0,
+                scheduled: flags & 2 != 0,
+                kept: kept.by_ref().take(count as usize).collect(),
+            });
+        Ok(pins.collect())
+    }
+}
+
+/// Counts the pointers to each slot anew.
+pub(super) fn recount(
+    medium: &dyn Medium,
+    id: &Identity,
+    areas: &Areas,
+) -> Result<(), VolumeError> {
+    let stored = Stored::open(medium, areas.store, id.key);
+    stored.and_then(|stored| stored.recount()).map_err(of_store)
+}

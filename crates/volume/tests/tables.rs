@@ -1,0 +1,167 @@
+//! The tables of a checkpoint in their store: more than one page of them, and what a program that is wrong would write.
+
+use std::sync::Arc;
+
+use flashlore_content::VolumeKey;
+use flashlore_flash::Lpn;
+use flashlore_medium::{Medium, MemoryMedium};
+use flashlore_metadata::Store;
+use flashlore_volume::format::{
+    Areas, HistoryRoot, Identity, Policy, Root, RowId, Superblock, Table,
+};
+use flashlore_volume::{HistoryIdentity, Volume, VolumeError, bytes_needed, check, create, load};
+
+use crate::exercise::seal_store;
+use crate::support::{Shape, contents, page};
+
+const SHAPE: Shape = Shape {
+    exported: 20,
+    blocks: 12,
+    pages_per_block: 4,
+    units_per_page: 2,
+    alignment: 512,
+    index_entries: 20,
+    journal_bytes: 64 << 10,
+};
+
+fn made(id: &Identity) -> Arc<MemoryMedium> {
+    let medium = Arc::new(MemoryMedium::new(bytes_needed(id).unwrap() as usize));
+    create(&*medium, id).unwrap();
+    medium
+}
+
+fn open(medium: &Arc<MemoryMedium>) -> Volume {
+    Volume::open(Arc::clone(medium)).unwrap().0
+}
+
+/// A program that is wrong wrote this: it is damage to whoever opens it.
+fn assert_damaged(medium: &Arc<MemoryMedium>, what: &str) {
+    match Volume::open(Arc::clone(medium)).map(|_| ()) {
+        Err(VolumeError::Damaged(_)) => {}
+        other => panic!("{what}: {other:?}"),
+    }
+    assert!(
+        matches!(check(&**medium, false), Err(VolumeError::Damaged(_))),
+        "{what}"
+    );
+}
+
+#[test]
+fn what_a_recovery_changes_on_any_page_of_the_map_is_in_the_next_checkpoint() {
+    let wide = Shape {
+        exported: 2500,
+        blocks: 200,
+        pages_per_block: 16,
+        index_entries: 2500,
+        ..SHAPE
+    };
+    let medium = made(&wide.identity(Policy::Dedup));
+    let mut volume = open(&medium);
+    for lpn in 0..2500 {
+        volume.write(1, Lpn(lpn), &page(lpn % 700 + 1)).unwrap();
+    }
+    volume.checkpoint().unwrap();
+    let mut expected = contents(&mut volume);
+    for lpn in [0, 1100, 2300, 2499] {
+        volume.write(2, Lpn(lpn), &page(500)).unwrap();
+        expected[lpn as usize] = 500;
+    }
+    volume.trim(3, Lpn(1500)).unwrap();
+    expected[1500] = 0;
+    volume.flush().unwrap();
+    drop(volume);
+    let mut volume = open(&medium);
+    assert_eq!(contents(&mut volume), expected);
+    volume.checkpoint().unwrap();
+    drop(volume);
+    let mut volume = open(&medium);
+    assert_eq!(contents(&mut volume), expected);
+    volume.check().unwrap();
+}
+
+#[test]
+fn a_count_of_pointers_that_is_wrong_is_told_by_check() {
+    let id = Identity {
+        key: VolumeKey([9; 32]),
+        ..SHAPE.identity(Policy::Dedup)
+    };
+    let medium = made(&id);
+    let mut volume = open(&medium);
+    for lpn in 0..20 {
+        volume.write(1, Lpn(lpn), &page(lpn + 1)).unwrap();
+    }
+    volume.close().unwrap();
+    let areas = Areas::new(&id).unwrap();
+    let mut bytes = Arc::into_inner(medium).unwrap().into_bytes();
+    for copy in 0..2 {
+        let at = areas.store.counts(0, copy) as usize + 32;
+        let counts = bytes[at..at + 4064].chunks_exact_mut(2);
+        // A slot that is in use, by one more.
+        counts
+            .filter(|count| count[0] == 1)
+            .take(1)
+            .for_each(|count| count[0] = 2);
+    }
+    seal_store(&mut bytes, &areas.store, &id.key);
+    let medium = MemoryMedium::from_bytes(bytes);
+    let report = check(&medium, true).unwrap();
+    let told = report
+        .errors
+        .iter()
+        .any(|error| error.contains("counted are 1"));
+    assert!(told && !report.is_clean(), "{report:?}");
+}
+
+#[test]
+fn tables_of_another_volume_are_refused() {
+    let id = SHAPE.identity(Policy::Plain);
+    let medium = made(&id);
+    open(&medium).close().unwrap();
+    let found = load::superblock(&*medium).unwrap();
+    let larger = Superblock {
+        identity: Identity {
+            exported: id.exported + 1,
+            ..id
+        },
+        ..found
+    };
+    for copy in 0..2 {
+        medium.write(copy * 4096, &larger.encode()).unwrap();
+    }
+    assert_damaged(&medium, "a page more");
+}
+
+#[test]
+fn rows_that_a_root_names_must_have_been_written() {
+    let id = Identity {
+        history: Some(HistoryIdentity {
+            entries: 100,
+            least_window: 0,
+            protected: false,
+        }),
+        ..SHAPE.identity(Policy::Dedup)
+    };
+    for (entries, pins, notes) in [(5, 0, 0), (0, 1, 0), (0, 0, 1), (101, 0, 0)] {
+        let medium = made(&id);
+        let areas = Areas::new(&id).unwrap();
+        let root = Root {
+            checkpoint: 1,
+            epoch: 0,
+            sequence: 0,
+            stamp: 5,
+            history: HistoryRoot {
+                oldest: 5,
+                first: RowId(3),
+                entries,
+                pins,
+                notes,
+            },
+        };
+        let (tables, user) = (Table::shapes(&id), root.encode());
+        Store::create(&*medium, &areas.store, &id.key, 1, &tables, &user).unwrap();
+        assert_damaged(
+            &medium,
+            &format!("{entries} entries, {pins} pins, {notes} notes"),
+        );
+    }
+}
