@@ -27,6 +27,26 @@ class Saved:
 
 
 @dataclass(frozen=True)
+class IndexInfo:
+    """What the fingerprint index of a volume knows, by which equal pages are found."""
+
+    entries: int
+    """Values that it names. Others are found only behind one of these."""
+
+    most_entries: int
+    """How many it has room for."""
+
+    memory: int
+    """Bytes of memory that it takes."""
+
+    misses: int
+    """Pages written since the volume was opened whose content was not found."""
+
+    doubtful_misses: int
+    """Of them, those that a larger index might have found."""
+
+
+@dataclass(frozen=True)
 class HistoryInfo:
     """How far back a volume goes."""
 
@@ -119,6 +139,9 @@ class VolumeInfo:
     """Bytes of what old versions alone need, each value counted as a whole page: what encoding saves on them is in
     `saved`, so that it may be more than `stored`.
     """
+
+    index: IndexInfo | None
+    """What the fingerprint index knows; nothing if equal pages are not stored once."""
 
     history: HistoryInfo | None
     """How far back it goes; nothing if it keeps no history."""

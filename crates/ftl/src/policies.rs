@@ -272,7 +272,7 @@ pub(crate) struct Asked {
 macro_rules! policies {
     ($d:tt $always:ident: $kind:ty = $first:expr; $($(#[$where:meta])* $name:ident: $policy:ty = $room:expr,)*) => {
         /// The policies of a device. `V` is an encoded value in RAM.
-        pub(crate) struct PolicySet<C, V, S> {
+        pub(crate) struct PolicySet<C: Content, V, S> {
             pub $always: $kind,
             $($(#[$where])* pub $name: Option<$policy>,)*
             /// What the policies know of a value, an encoded one, and the tables.
@@ -313,7 +313,7 @@ macro_rules! policies {
 
 // The list.
 policies! { $
-    dedup: Dedup = dedup::room;
+    dedup: Dedup<C::Index> = dedup::room;
     delta: Delta = delta::room,
     compress: Compress = compress::room,
     versions: Versions = history::room,

@@ -349,6 +349,9 @@ pub struct Info {
     /// Bytes of what old versions alone need, each value counted as a whole page: what encoding saves on them is in
     /// `saved`, so that it may be more than `stored`.
     pub kept: u64,
+    /// What the fingerprint index knows; nothing if equal pages are not stored once.
+    #[serde(default)]
+    pub index: Option<IndexInfo>,
     /// How far back it goes; nothing if it keeps no history.
     pub history: Option<HistoryInfo>,
     /// Number of the last event.
@@ -511,6 +514,21 @@ pub struct Saved {
     pub delta: u64,
     /// By compressing.
     pub compression: u64,
+}
+
+/// What the fingerprint index of a volume knows, by which equal pages are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexInfo {
+    /// Values that it names. Others are found only behind one of these.
+    pub entries: u64,
+    /// How many it has room for.
+    pub most_entries: u64,
+    /// Bytes of memory that it takes.
+    pub memory: u64,
+    /// Pages written since the volume was opened whose content was not found.
+    pub misses: u64,
+    /// Of them, those that a larger index might have found.
+    pub doubtful_misses: u64,
 }
 
 /// How far back a volume goes.

@@ -23,7 +23,7 @@ use crate::home::Home;
 use crate::metrics::{self, text::Page};
 use crate::names;
 use crate::past::Rewind;
-use crate::request::{Answer, HistoryInfo, Info, Request, Saved, Unreadable};
+use crate::request::{Answer, HistoryInfo, IndexInfo, Info, Request, Saved, Unreadable};
 use crate::served::{Live, Served, Space, Tell, read_bytes, recovery_told};
 
 const PAGE: u64 = 4096;
@@ -274,6 +274,13 @@ impl Service {
                 capacity: status.most * PAGE,
                 saved: saved(&survey),
                 kept: survey.kept * PAGE,
+                index: volume.index_state().map(|index| IndexInfo {
+                    entries: index.entries,
+                    most_entries: index.capacity,
+                    memory: index.memory,
+                    misses: index.misses,
+                    doubtful_misses: index.doubtful_misses,
+                }),
                 history: history.map(|history| HistoryInfo {
                     missing: missing(history.oldest) as u64 * PAGE,
                     oldest: history.oldest,

@@ -11,7 +11,7 @@
 
 use flashlore_content::delta::Value;
 use flashlore_content::{Ledger, Sketch};
-use flashlore_flash::{Cause, Completion, Lpn, ObjectId, Owner, Ppn, Ready, Tag, Time, When};
+use flashlore_flash::{Cause, Completion, Lpn, ObjectId, Owner, Ppn, Ready, Tag, Time, Unit, When};
 
 use super::candidate::{Candidate, CandidateRead};
 use super::device::ContentDevice;
@@ -160,7 +160,9 @@ impl<T: Parts> ContentDevice<T> {
             content: self.store.objects.content(object),
         };
         let ppn = self.store.objects.at(object);
-        if read == Some(candidate) || self.core.buffered(ppn).is_some() {
+        // What waits as a copy is where it was copied from.
+        let is_in_ram = matches!(self.core.buffered(ppn), Some(Unit::New { .. }));
+        if read == Some(candidate) || is_in_ram {
             return Ok(None);
         }
         let done = self.core.read(Ready::At(at), ppn, Cause::Verify, tag)?;

@@ -193,7 +193,7 @@ impl<T: Parts> ContentDevice<T> {
     }
 
     /// The fingerprint index and its controller.
-    pub fn dedup(&self) -> &Dedup {
+    pub fn dedup(&self) -> &Dedup<<T::Content as Content>::Index> {
         &self.store.policies.dedup
     }
 

@@ -3,6 +3,7 @@
 use super::device::ContentDevice;
 use super::parts::Parts;
 use crate::policies::Policy;
+use flashlore_content::dedup::FingerprintIndex;
 use flashlore_flash::{Lpn, ObjectId};
 
 impl<T: Parts> ContentDevice<T> {

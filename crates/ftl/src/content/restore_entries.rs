@@ -1,5 +1,6 @@
 //! Index entries behind a hit are read from flash.
 
+use flashlore_content::dedup::FingerprintIndex;
 use flashlore_flash::{Cause, Lpn, ObjectId, Ready, Tag, Time};
 
 use super::device::ContentDevice;

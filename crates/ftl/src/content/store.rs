@@ -13,6 +13,7 @@ mod relocate;
 mod room;
 mod tables;
 
+use flashlore_content::dedup::FingerprintIndex;
 use flashlore_content::{Encoder, Ledger};
 use flashlore_flash::{BlockId, Lpn, ObjectId, Owned, Owner, Ppn, Time};
 

@@ -115,7 +115,7 @@ impl Counts {
     }
 }
 
-number_rows!(Counts);
+number_rows!(u32: Counts);
 
 /// Parts of counts that have no room in their words, by handle and kind.
 #[derive(Debug, Clone, Default)]

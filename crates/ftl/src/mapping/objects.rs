@@ -581,4 +581,8 @@ impl<C: Content, S: Tables> Members for Objects<C, S> {
     fn prefetch(&self, object: ObjectId) {
         self.prefetch_object(object);
     }
+
+    fn handles(&self) -> u32 {
+        Objects::handles(self)
+    }
 }

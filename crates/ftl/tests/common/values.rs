@@ -1,5 +1,6 @@
 //! Values, pages that hold them whole or encoded, and an encoder that refuses the wrong base.
 
+use flashlore_content::dedup::LruIndex;
 use flashlore_content::delta::{Encoder, Value};
 use flashlore_content::{Content, Sketch};
 use flashlore_flash::{PackSlot, number_rows};
@@ -8,9 +9,11 @@ use flashlore_flash::{PackSlot, number_rows};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct V(pub u32);
 
-number_rows!(V);
+number_rows!(u32: V);
 
 impl Content for V {
+    type Index = LruIndex;
+
     fn fingerprint(self, bits: u32) -> u64 {
         let spread = u64::from(self.0).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mixed = spread ^ (spread >> 29);

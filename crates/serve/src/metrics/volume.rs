@@ -1,7 +1,9 @@
 //! What a volume tells.
 
 use flashlore_volume::disk::DiskError;
-use flashlore_volume::{Counters, DedupCounters, EncodingCounters, HistoryStatus, Status, Survey};
+use flashlore_volume::{
+    Counters, DedupCounters, EncodingCounters, HistoryStatus, IndexState, Status, Survey,
+};
 
 use super::identity;
 use super::text::{MetricKind, Page};
@@ -31,6 +33,7 @@ struct Looked {
     status: Status,
     counters: Counters,
     dedup: Option<DedupCounters>,
+    index: Option<IndexState>,
     encoding: Option<EncodingCounters>,
     history: Option<HistoryStatus>,
     /// The least window, and whether writes are refused for it.
@@ -69,6 +72,7 @@ fn look(service: &Service) -> Result<(Looked, Survey), DiskError> {
         status: volume.status(),
         counters: volume.counters().clone(),
         dedup: volume.dedup_counters(),
+        index: volume.index_state(),
         encoding: volume.encoding_counters(),
         history: volume.history_status().ok(),
         least: (volume.identity().history).map(|kept| (kept.least_window, kept.protected)),
@@ -249,6 +253,23 @@ fn content(page: &mut Page, looked: &Looked) {
                 dedup.hits.saturating_sub(dedup.silent),
             )
             .of("found", "nothing", dedup.misses);
+    }
+    if let Some(index) = &looked.index {
+        page.gauge(
+            "flashlore_index_entries",
+            "Values that the fingerprint index names.",
+            index.entries,
+        );
+        page.gauge(
+            "flashlore_index_most_entries",
+            "Values that it has room for.",
+            index.capacity,
+        );
+        page.counter(
+            "flashlore_index_doubtful_misses_total",
+            "Pages written that were not found and that a larger index might have found.",
+            index.doubtful_misses,
+        );
     }
     if let Some(encoding) = &looked.encoding {
         let help = "Pages written that were stored encoded.";

@@ -203,6 +203,16 @@ fn text(info: &Info) -> String {
         let compression = human(saved.compression);
         format!("{dedup} by dedup, {delta} by delta, {compression} by compression")
     });
+    if let Some(index) = &info.index {
+        line("index", {
+            let share = 100.0 * index.entries as f64 / index.most_entries.max(1) as f64;
+            format!(
+                "{} of {} entries ({share:.0} %); of {} pages not found since it was opened a larger one might have \
+                 found {}",
+                index.entries, index.most_entries, index.misses, index.doubtful_misses
+            )
+        });
+    }
     match &info.history {
         None => line("history", "none".to_owned()),
         Some(history) => {

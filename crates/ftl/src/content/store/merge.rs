@@ -6,6 +6,7 @@
 
 use crate::map_cache::MapCache;
 use flashlore_content::Encoder;
+use flashlore_content::dedup::FingerprintIndex;
 use flashlore_flash::{
     Cause, Completion, Flash, Lpn, ObjectId, Owner, Ppn, Ready, Stream, Tag, Unit, When,
 };

@@ -7,19 +7,23 @@
 //! Invariants: an object has a place in the index iff the index has an entry that names it, and the entry has the
 //! object's fingerprint.
 
-use flashlore_content::dedup::DedupCounters;
+use flashlore_content::dedup::{DedupCounters, FingerprintIndex};
 use flashlore_content::{Content, Dedup, DedupOptions};
 use flashlore_flash::{ObjectId, Tables};
 
 use super::{Asked, How, Policy, Served, Unhashed};
 use crate::mapping::objects::Objects;
 
-/// The policy as it is asked for. An entry names a living object: a larger index is never full, and must not be
+/// The policy as it is asked for. Where an entry names a living object a larger index is never full, and must not be
 /// allocated.
-pub(super) fn room(asked: &Asked) -> Dedup {
-    let entries = asked.dedup.index_entries;
+pub(super) fn room<I: FingerprintIndex>(asked: &Asked) -> Dedup<I> {
+    let most = if I::MAY_BE_STALE {
+        u32::MAX
+    } else {
+        asked.most_objects
+    };
     Dedup::new(DedupOptions {
-        index_entries: entries.map(|entries| entries.min(asked.most_objects)),
+        index_entries: asked.dedup.index_entries.map(|entries| entries.min(most)),
         ..asked.dedup
     })
 }
@@ -27,29 +31,30 @@ pub(super) fn room(asked: &Asked) -> Dedup {
 /// The object that may hold this content.
 #[inline(always)]
 pub(crate) fn candidate<C: Content, S: Tables>(
-    dedup: &Dedup,
+    dedup: &Dedup<C::Index>,
     objects: &Objects<C, S>,
     content: C,
 ) -> Option<ObjectId> {
     let fingerprint = objects.fingerprint(content);
-    let has = |object| objects.fingerprint(objects.content(object)) == fingerprint;
+    let has = |object| {
+        let is_there = !C::Index::MAY_BE_STALE || objects.is_alive(object);
+        is_there && objects.fingerprint(objects.content(object)) == fingerprint
+    };
     dedup.index.find(fingerprint, has)
 }
 
 /// Enters an object into the index.
 #[inline(always)]
 pub(crate) fn enter<C: Content, S: Tables>(
-    dedup: &mut Dedup,
+    dedup: &mut Dedup<C::Index>,
     objects: &mut Objects<C, S>,
     object: ObjectId,
 ) {
-    if let Some(evicted) = dedup.index.insert(objects, object) {
-        // An index without entries refuses the new one: nothing had to make room.
-        dedup.counters.evictions += u64::from(evicted != object);
-    }
+    let has_discarded = dedup.index.enter(objects, object);
+    dedup.counters.evictions += u64::from(has_discarded);
 }
 
-impl<C: Content, V: Clone, S: Tables> Policy<C, V, S> for Dedup {
+impl<C: Content, V: Clone, S: Tables> Policy<C, V, S> for Dedup<C::Index> {
     #[inline(always)]
     fn on_write(&mut self, objects: &mut Objects<C, S>, served: &Served) {
         match served.how {
@@ -64,6 +69,8 @@ impl<C: Content, V: Clone, S: Tables> Policy<C, V, S> for Dedup {
             } => {
                 self.counters.misses += 1;
                 self.hashed(false);
+                self.index
+                    .missed(objects.fingerprint(objects.content(served.object)));
                 match taken {
                     Some(before) => {
                         self.counters.collisions += 1;
@@ -92,9 +99,10 @@ impl<C: Content, V: Clone, S: Tables> Policy<C, V, S> for Dedup {
 
     fn check(&self, objects: &Objects<C, S>, alive: &[ObjectId]) -> Result<(), String> {
         self.index.check(objects)?;
-        let mut named = 0;
-        for object in self.index.objects(objects) {
-            named += 1;
+        let Some(named) = self.index.entered(objects) else {
+            return Ok(());
+        };
+        for &object in &named {
             if objects.location(object).is_none() || !objects.is_indexed(object) {
                 return Err(format!(
                     "the index names object {object}, which is dead or unmarked"
@@ -108,10 +116,11 @@ impl<C: Content, V: Clone, S: Tables> Policy<C, V, S> for Dedup {
             }
         }
         let marked = alive.iter().filter(|&&o| objects.is_indexed(o)).count();
-        match marked == named {
+        match marked == named.len() {
             true => Ok(()),
             false => Err(format!(
-                "{marked} objects are marked as indexed, {named} entries name one"
+                "{marked} objects are marked as indexed, {} entries name one",
+                named.len()
             )),
         }
     }
