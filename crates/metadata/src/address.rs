@@ -1,6 +1,7 @@
 //! What the pages of tables are called: rows of a table, pages of its tree, slots of the medium.
 
 use std::fmt;
+use std::ops::Range;
 
 use flashlore_flash::index;
 
@@ -104,6 +105,14 @@ impl Node {
             leaf,
             (row.0 % per_page) as usize * usize::from(shape.row_bytes),
         )
+    }
+
+    /// The rows that it has, or that are below it, as if the table had as many as its pages could have.
+    pub(crate) fn rows(self, shape: &Shape) -> Range<u64> {
+        let pages = u64::from(FANOUT).saturating_pow(self.level.into());
+        let rows = pages.saturating_mul(shape.rows_per_page().into());
+        let first = rows.saturating_mul(self.index.into());
+        first..first.saturating_add(rows)
     }
 
     /// One number for it: there are at most 2^16 tables.

@@ -3,6 +3,8 @@
 //! What lies on a medium is shown, checked and taken over with it. Counting pointers takes two bytes a slot; a page that
 //! several tables share is looked at once.
 
+use std::ops::Range;
+
 use flashlore_content::VolumeKey;
 use flashlore_medium::{AlignedBuf, Medium};
 
@@ -129,7 +131,8 @@ impl<'a> Stored<'a> {
         Ok(space)
     }
 
-    /// Reads the pages of a table that were ever written, each before those below it, in the order of its rows.
+    /// Reads the pages of a table that were ever written and have any of these rows, each before those below it, in the order
+    /// of the rows.
     ///
     /// # Errors
     /// A page that cannot be read, or what `take` answers.
@@ -139,15 +142,17 @@ impl<'a> Stored<'a> {
     pub fn each_page<E: From<MetadataError>>(
         &self,
         table: TableId,
+        rows: Range<Row>,
         take: &mut impl FnMut(&StoredPage<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.walk(table, &mut |page| take(page).map(|()| true))
+        self.walk(table, &rows, &mut |page| take(page).map(|()| true))
     }
 
     /// The same, and goes on below a page where `take` says so.
     fn walk<E: From<MetadataError>>(
         &self,
         table: TableId,
+        rows: &Range<Row>,
         take: &mut impl FnMut(&StoredPage<'_>) -> Result<bool, E>,
     ) -> Result<(), E> {
         let RootTable { shape, top, .. } = self.root.tables[table.index()];
@@ -157,7 +162,7 @@ impl<'a> Stored<'a> {
             index: 0,
         };
         match top.is_some() {
-            true => self.walk_from(node, top, take),
+            true => self.walk_from(node, top, rows, take),
             false => Ok(()),
         }
     }
@@ -166,8 +171,13 @@ impl<'a> Stored<'a> {
         &self,
         node: Node,
         pointer: Pointer,
+        rows: &Range<Row>,
         take: &mut impl FnMut(&StoredPage<'_>) -> Result<bool, E>,
     ) -> Result<(), E> {
+        let of_node = node.rows(&self.root.tables[node.table.index()].shape);
+        if u64::from(rows.start) >= of_node.end || u64::from(rows.end) <= of_node.start {
+            return Ok(());
+        }
         let fetch = Fetch {
             node,
             kind: self.root.tables[node.table.index()].kind,
@@ -188,7 +198,7 @@ impl<'a> Stored<'a> {
                 index: node.index * FANOUT + at as u32,
                 ..node
             };
-            self.walk_from(below, child, take)?;
+            self.walk_from(below, child, rows, take)?;
         }
         Ok(())
     }
@@ -201,7 +211,8 @@ impl<'a> Stored<'a> {
         let noted = self.space()?;
         let mut counts = vec![0u16; self.area.slots as usize];
         for table in (0..self.root.tables.len() as u32).map(TableId) {
-            self.walk(table, &mut |page: &StoredPage<'_>| {
+            let all = Row(0)..Row(u32::MAX);
+            self.walk(table, &all, &mut |page: &StoredPage<'_>| {
                 let count = &mut counts[page.slot.index()];
                 *count = count.saturating_add(1);
                 Ok::<_, MetadataError>(*count == 1)

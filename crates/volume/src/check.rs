@@ -79,12 +79,17 @@ struct Owned {
     addresses: Vec<Lpn>,
     /// What its record must say.
     proof: Proof,
+    /// Half of the digest that the object has, if it is known: reads go by that.
+    check: Option<(ObjectId, u64)>,
 }
 
 impl Owned {
     fn new(proof: Proof) -> Self {
-        let addresses = Vec::new();
-        Owned { addresses, proof }
+        Owned {
+            addresses: Vec::new(),
+            proof,
+            check: None,
+        }
     }
 }
 
@@ -137,6 +142,11 @@ fn recount(image: &Image, report: &mut CheckReport) -> BTreeMap<Ppn, Owned> {
             let proof = owner.map_or(Proof::Packed, |owner| Proof::WriteSeq(write_seq(owner)));
             let owned = owners.entry(unit).or_insert_with(|| Owned::new(proof));
             owned.addresses.extend(lpn);
+            owned.check = owner.and_then(|owner| {
+                let row = &image.state.placed.objects[owner.index()];
+                let check = row.check(image.superblock.identity.trusts_digests());
+                Some((owner, check?))
+            });
         }
     };
     for (lpn, &row) in (0..).map(Lpn).zip(&image.state.map) {
@@ -226,7 +236,12 @@ fn read_all(
     };
     let known_lost = image.state.lost.iter().map(|lost| lost.unit);
     let known_lost: HashSet<Ppn> = known_lost.collect();
-    for (&ppn, Owned { addresses, proof }) in owners {
+    for (&ppn, owned) in owners {
+        let Owned {
+            addresses,
+            proof,
+            check,
+        } = owned;
         if known_lost.contains(&ppn) {
             continue;
         }
@@ -238,6 +253,12 @@ fn read_all(
         let why = match units.read(ppn, generation) {
             Ok(stored) if !proof.holds(&stored.record) => ELSEWHERE.to_owned(),
             Ok(stored) => {
+                let digest = stored.record.digest.0 as u64;
+                if let Some((object, check)) = check.filter(|&(_, check)| check != digest) {
+                    report.errors.push(format!(
+                        "object {object} has {check:016x} of a digest, what lies in unit {ppn} has {digest:016x}"
+                    ));
+                }
                 if stored.record.kind == UnitKind::Packed {
                     let slots = packed::lost_slots(&*stored.bytes);
                     lost.extend((!slots.is_empty()).then_some((ppn, slots)));

@@ -82,6 +82,7 @@ impl Growth {
         let image = read_image(&medium)?;
         let superblock = open_epoch(&medium, &image, image.superblock.epoch + 1)?;
         let old = image.areas.clone();
+        let last = image.root.checkpoint;
         let tables = self.new_tables(&medium, &image.root)?;
         let (mut volume, recovery) =
             Volume::open_image(Arc::clone(&medium), image, superblock.clone(), tables)?;
@@ -89,6 +90,10 @@ impl Growth {
         volume.settle()?;
         volume.checkpoint_into(self.areas.clone())?;
         drop(volume);
+        // The root that the new store began with has no rows: nobody may fall back on it.
+        let nothing = AlignedBuf::zeroed(self.areas.store.root_bytes());
+        medium.write(self.areas.store.root(last), &nothing)?;
+        medium.sync()?;
         let superblock = Superblock {
             identity: self.identity,
             metadata: self.areas.metadata,

@@ -11,9 +11,10 @@ use flashlore_ftl::mapping::packs::{RestoredPack, Slot};
 
 use crate::format::areas::slots;
 use crate::format::journal::ENTRY_BYTES;
-use crate::format::{BlockRow, Identity, JournalEntry, ObjectRow, PackRow, Policy, Table};
+use crate::format::{BlockRow, Identity, JournalEntry, ObjectRow, PackRow, Table};
 use crate::nand::BlockLife;
 use crate::open::CHECKPOINT_AFTER;
+use crate::policies::index_entries;
 use crate::scan::FoundUnit;
 use crate::young::Young;
 
@@ -92,10 +93,7 @@ impl Sizes {
             objects,
             packs: rows(Table::Packs),
             versions,
-            index: match id.policy {
-                Policy::Plain => 0,
-                _ => u64::from(id.index_entries),
-            },
+            index: index_entries(id).into(),
             values: match id.encoding.is_on() {
                 true => named.min(objects),
                 false => named.min(units).min(objects),
@@ -217,7 +215,7 @@ pub fn least_memory(id: &Identity) -> u64 {
 mod tests {
     use super::*;
     use crate::options::CreateOptions;
-    use crate::{Encoding, HistoryIdentity};
+    use crate::{Encoding, HistoryIdentity, Policy};
 
     fn identity(gib: u64, policy: Policy, all: bool) -> Identity {
         let size = gib << 30;

@@ -6,7 +6,7 @@ use flashlore_ftl::options::{FtlOptions, Mode, Watermarks};
 use flashlore_ftl::policies::history::{OnPressure, VersionsOptions};
 use flashlore_ftl::policies::options::{EncodingOptions, HeatOptions, NEVER, ViabilityOptions};
 
-use crate::format::{Encoding, Identity, Policy};
+use crate::format::{Encoding, Identity, Policy, Table};
 
 /// The longest encoded value that is stored, with its head: what is longer is read faster whole.
 const MOST_ENCODED: u16 = 3 << 10;
@@ -41,12 +41,19 @@ pub(crate) fn watermarks(blocks: u32) -> Watermarks {
     }
 }
 
+/// Entries that the fingerprint index is made for: no more than there can be values.
+pub(crate) fn index_entries(id: &Identity) -> u32 {
+    match id.policy {
+        Policy::Plain => 0,
+        _ => id.index_entries.min(Table::Objects.rows(id)),
+    }
+}
+
 /// How a deduplicating volume looks for duplicates.
 pub fn dedup_options(id: &Identity) -> DedupOptions {
     let trusted = id.trusts_digests();
-    let dedups = id.policy != Policy::Plain;
     DedupOptions {
-        index_entries: Some(if dedups { id.index_entries } else { 0 }),
+        index_entries: Some(index_entries(id)),
         fingerprint_bits: if trusted { 64 } else { 32 },
         verify: !trusted,
         bypass: None,

@@ -6,10 +6,11 @@
 //! together with a new version number: the image of a version never changes.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_flash::Lpn;
-use flashlore_medium::MemoryMedium;
+use flashlore_medium::{CrashMedium, MemoryMedium, Style};
 use flashlore_volume::format::old::OldAreas;
 use flashlore_volume::format::old::tables::{TABLE_PAGE_BYTES, TableSlot};
 use flashlore_volume::format::superblock::{OLDEST_VERSION, VERSION};
@@ -227,6 +228,53 @@ fn images_of_older_versions_are_upgraded() {
             volume.close().unwrap();
         }
     }
+}
+
+/// A power cut at any call of an upgrade leaves the old version or the new one, with everything.
+#[test]
+fn a_power_cut_at_any_call_of_an_upgrade_leaves_one_version_whole() {
+    let (mut old, mut new) = (0, 0);
+    for version in OLDEST_VERSION..VERSION {
+        for kind in KINDS {
+            let mut bytes = image(version, kind);
+            let superblock = load::superblock(&MemoryMedium::from_bytes(bytes.clone())).unwrap();
+            let upgrade = Growth::upgrade(&superblock).unwrap();
+            bytes.resize(upgrade.bytes() as usize, 0);
+            let medium = |cut: u64| {
+                let medium = CrashMedium::from_bytes(bytes.clone()).with_garbage_after_discard();
+                medium.cut_at(cut);
+                Arc::new(medium)
+            };
+            let whole = medium(u64::MAX);
+            upgrade.clone().carry_out(Arc::clone(&whole)).unwrap();
+            for cut in 1..=whole.calls() {
+                let medium = medium(cut);
+                let done = upgrade.clone().carry_out(Arc::clone(&medium));
+                assert!(done.is_err() || cut == whole.calls());
+                let style = Style::SEARCH[cut as usize % Style::SEARCH.len()];
+                let left = Arc::new(MemoryMedium::from_bytes(medium.survivors(cut, style)));
+                match load::superblock(&*left).unwrap().identity.version {
+                    VERSION => new += 1,
+                    _ => {
+                        let found = load::superblock(&*left).unwrap();
+                        let upgrade = Growth::upgrade(&found).unwrap();
+                        upgrade.carry_out(Arc::clone(&left)).unwrap();
+                        old += 1;
+                    }
+                }
+                assert!(check(&*left, true).unwrap().is_clean());
+                let (mut volume, _) = Volume::open(left).unwrap();
+                for lpn in 0..PAGES {
+                    let mut found = [1; PAGE_BYTES];
+                    volume.read(Lpn(lpn), &mut found).unwrap();
+                    let what = format!("{version} {kind:?} cut {cut} page {lpn}");
+                    assert_eq!(found, page(expected_at(Lpn(lpn))), "{what}");
+                }
+                expect_snapshot(&mut volume);
+            }
+        }
+    }
+    assert!(old > 50 && new > 10, "{old} old and {new} new");
 }
 
 /// Until version 4 a page of a table lay under a number of its own, and the root had a sum of all of them: one that holds by

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flashlore_content::VolumeKey;
 use flashlore_flash::Lpn;
 use flashlore_medium::{Medium, MemoryMedium};
-use flashlore_metadata::Store;
+use flashlore_metadata::{Slot, Store};
 use flashlore_volume::format::{
     Areas, HistoryRoot, Identity, Policy, Root, RowId, Superblock, Table,
 };
@@ -164,4 +164,108 @@ fn rows_that_a_root_names_must_have_been_written() {
             &format!("{entries} entries, {pins} pins, {notes} notes"),
         );
     }
+}
+
+/// Changes bytes of a closed volume's tables, and makes all checks hold again.
+fn rewritten(
+    id: &Identity,
+    medium: Arc<MemoryMedium>,
+    change: impl FnOnce(&mut [u8], &Areas),
+) -> Arc<MemoryMedium> {
+    let areas = Areas::new(id).unwrap();
+    let mut bytes = Arc::into_inner(medium).unwrap().into_bytes();
+    change(&mut bytes, &areas);
+    seal_store(&mut bytes, &areas.store, &id.key);
+    Arc::new(MemoryMedium::from_bytes(bytes))
+}
+
+/// Where pages of the rows of a table lie, by its kind.
+fn leaves(bytes: &[u8], areas: &Areas, kind: u8) -> Vec<usize> {
+    let slots = (0..areas.store.slots).map(|slot| areas.store.slot(Slot(slot)) as usize);
+    let is_leaf = |&at: &usize| bytes[at..at + 6] == [b'F', b'L', b'M', b'P', kind, 0];
+    slots.filter(is_leaf).collect()
+}
+
+#[test]
+fn an_object_that_cannot_be_is_refused_in_the_map() {
+    for policy in [Policy::Dedup, Policy::DedupTrusted] {
+        let id = SHAPE.identity(policy);
+        for object in [u32::MAX - 1, u32::MAX - 2, 1 << 20] {
+            let medium = made(&id);
+            let mut volume = open(&medium);
+            (0..20).for_each(|lpn| volume.write(1, Lpn(lpn), &page(lpn + 1)).unwrap());
+            volume.close().unwrap();
+            let medium = rewritten(&id, medium, |bytes, areas| {
+                for at in leaves(bytes, areas, 0) {
+                    bytes[at + 32..at + 36].copy_from_slice(&object.to_le_bytes());
+                }
+            });
+            assert_damaged(&medium, &format!("{policy:?}, object {object}"));
+        }
+    }
+}
+
+/// Two pages whose digests agree in the half that the index looks at: only one who can choose digests has them.
+#[test]
+fn trusted_digests_are_compared_whole_and_a_wrong_one_is_told_by_check() {
+    let id = SHAPE.identity(Policy::DedupTrusted);
+    let medium = made(&id);
+    let mut volume = open(&medium);
+    volume.write(1, Lpn(0), &page(1)).unwrap();
+    volume.close().unwrap();
+    let (digest, other) = (id.key.digest(&page(1)).0, id.key.digest(&page(2)).0);
+    let medium = rewritten(&id, medium, |bytes, areas| {
+        for at in leaves(bytes, areas, 1) {
+            let row = &mut bytes[at + 32 + 24..at + 32 + 40];
+            assert_eq!(row, digest.to_le_bytes());
+            row[..8].copy_from_slice(&other.to_le_bytes()[..8]);
+        }
+    });
+    let report = check(&*medium, true).unwrap();
+    assert!(
+        report
+            .errors
+            .iter()
+            .any(|error| error.contains("of a digest")),
+        "{report:?}"
+    );
+    let mut volume = open(&medium);
+    volume.write(2, Lpn(1), &page(2)).unwrap();
+    assert_eq!(contents(&mut volume)[..2], [1, 2]);
+}
+
+#[test]
+fn pages_of_the_history_that_nobody_needs_may_rot() {
+    let id = Identity {
+        history: Some(HistoryIdentity {
+            entries: 600,
+            least_window: 0,
+            protected: false,
+        }),
+        ..SHAPE.identity(Policy::Dedup)
+    };
+    let medium = made(&id);
+    let mut volume = open(&medium);
+    for n in 0..700u32 {
+        volume
+            .write(u64::from(n), Lpn(n % 20), &page(n % 30 + 1))
+            .unwrap();
+    }
+    volume.checkpoint().unwrap();
+    let newest = volume.history_status().unwrap().newest;
+    volume.forget_before(newest + 1, newest - 5).unwrap();
+    volume.close().unwrap();
+    let areas = Areas::new(&id).unwrap();
+    let bytes = Arc::into_inner(medium).unwrap().into_bytes();
+    let mut harmless = 0;
+    for at in leaves(&bytes, &areas, 4) {
+        let mut bytes = bytes.clone();
+        bytes[at + 100] ^= 1;
+        let medium = Arc::new(MemoryMedium::from_bytes(bytes));
+        if let Ok((mut volume, _)) = Volume::open(medium) {
+            assert_eq!(contents(&mut volume).len(), 20);
+            harmless += 1;
+        }
+    }
+    assert!(harmless > 0, "every page of the history is needed");
 }

@@ -8,7 +8,7 @@ use flashlore_flash::ObjectId;
 use super::bounded::BoundedIndex;
 use super::index::{LruIndex, Members};
 
-/// Bytes of a bounded index for each entry that is asked for: a third more than an entry takes, since fingerprints choose
+/// Bytes of a bounded index for each entry that is asked for: half more than an entry takes, since fingerprints choose
 /// their sets by chance.
 const BYTES_FOR_ONE: u64 = 8;
 

@@ -107,6 +107,15 @@ impl ObjectRow {
         digest: Digest(0),
     };
 
+    /// The lower half of its digest, if it is known: where digests are not trusted, an older format had 32 bits of it.
+    pub fn check(&self, is_trusted: bool) -> Option<u64> {
+        let half = self.digest.0 as u64;
+        match is_trusted {
+            true => (self.digest != UNSHAREABLE).then_some(half),
+            false => (half >> 32 > 0).then_some(half),
+        }
+    }
+
     /// What is stored of it if it is packed.
     pub fn packed(&self) -> Option<PackedRow> {
         match self.place {

@@ -7,7 +7,7 @@
 //! | 2 | packs | packed pages: unit (4), bytes of all slots (2), slots (2) |
 //! | 3 | blocks | state (1: 0 free, 1 sealed, 2 open), stream (1), zero (2), erases (4), generation (8), pages taken (4), zero (4) |
 //! | 4 | versions | LPN (4), object (4), stamp (8): until then the page referred to that, or to none (all ones) |
-//! | 5 | pins | instant (8), whether it is a snapshot (4), rows of it among those kept (4) |
+//! | 5 | pins | instant (8), 1 if it is a snapshot + 2 if a schedule keeps it (4), rows of it among those kept (4) |
 //! | 6 | kept | LPN (4), object (4): of each pinned instant in turn, in order of the pages |
 //! | 7 | notes | as in [`super::notes`] |
 //!

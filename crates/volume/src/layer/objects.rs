@@ -177,6 +177,10 @@ fn is_same<T: OnMedium>(
     let unit = &write.page;
     let mut places = ftl.places(object).into_iter().flatten();
     let known_bad = places.any(|ppn| ftl.core().flash().is_bad(ppn));
+    // What was looked up is a half of the digest.
+    if ftl.objects().content(object) != write.content && !T::Content::VERIFY {
+        return Ok(false);
+    }
     if !T::Content::VERIFY && !known_bad {
         return Ok(true);
     }

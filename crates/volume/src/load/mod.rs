@@ -212,9 +212,12 @@ impl Tables {
     /// Checksums hold, so only a program that is wrong can have written such rows.
     fn refuse_impossible(&self, id: &Identity) -> Result<(), VolumeError> {
         let objects = self.objects.len();
-        let nameless = |object: &ObjectId| *object < PURGED && object.index() >= objects;
+        let is_there = |object: &ObjectId| object.index() < objects;
+        // Of what a page held before it may be said that it was purged.
+        let mapped = objects_of(&self.map).filter(|object| object.is_some());
+        let kept = self.kept().filter(|&object| object < PURGED);
         if id.has_objects()
-            && let Some(object) = objects_of(&self.map).chain(self.kept()).find(nameless)
+            && let Some(object) = mapped.chain(kept).find(|object| !is_there(object))
         {
             return Err(VolumeError::Damaged(format!(
                 "the map or the history names object {object}, there are {objects}"

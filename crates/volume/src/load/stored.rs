@@ -1,9 +1,11 @@
 //! Loading root and tables of a checkpoint from their store.
 
+use std::ops::Range;
+
 use flashlore_content::history::PinnedInstant;
 use flashlore_flash::{Lpn, ObjectId};
 use flashlore_medium::Medium;
-use flashlore_metadata::{MetadataError, Stored, StoredPage};
+use flashlore_metadata::{MetadataError, Row, Stored, StoredPage};
 
 use super::{Tables, of_store, refuse_disorder};
 use crate::error::VolumeError;
@@ -83,12 +85,23 @@ impl Rows<'_> {
     fn each(
         &self,
         table: Table,
+        take: impl FnMut(RowId, &mut Reader<'_>),
+    ) -> Result<(), VolumeError> {
+        self.each_of(table, 0..table.rows(self.id), take)
+    }
+
+    /// The same of pages that have any of these rows.
+    fn each_of(
+        &self,
+        table: Table,
+        wanted: Range<u32>,
         mut take: impl FnMut(RowId, &mut Reader<'_>),
     ) -> Result<(), VolumeError> {
         let shape = table.shape(self.id);
-        let read = self
-            .stored
-            .each_page(table.id(), &mut |page: &StoredPage<'_>| {
+        let read = self.stored.each_page(
+            table.id(),
+            Row(wanted.start)..Row(wanted.end),
+            &mut |page: &StoredPage<'_>| {
                 if page.node.level == 0 {
                     let rows = page.rows().chunks_exact(shape.row_bytes.into());
                     for (row, bytes) in (page.first_row(&shape).0..shape.rows).zip(rows) {
@@ -96,7 +109,8 @@ impl Rows<'_> {
                     }
                 }
                 Ok::<_, MetadataError>(())
-            });
+            },
+        );
         read.map_err(of_store)
     }
 
@@ -115,13 +129,19 @@ impl Rows<'_> {
             )));
         }
         let mut found: Vec<Option<T>> = (0..count).map(|_| None).collect();
-        self.each(table, |row, fields| {
+        let mut take = |row: RowId, fields: &mut Reader<'_>| {
             let after_first =
                 (u64::from(row) + u64::from(rows) - u64::from(first)) % u64::from(rows);
             if let Some(place) = found.get_mut(after_first as usize) {
                 *place = Some(decode(fields));
             }
-        })?;
+        };
+        // The others may be what nobody needs any more.
+        let end = first.0.saturating_add(count);
+        self.each_of(table, first.0..end.min(rows), &mut take)?;
+        if end > rows {
+            self.each_of(table, 0..end - rows, &mut take)?;
+        }
         let found: Option<Vec<T>> = found.into_iter().collect();
         found.ok_or_else(|| {
             VolumeError::Damaged(format!(

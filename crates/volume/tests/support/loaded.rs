@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use flashlore_medium::{Medium, SECTOR};
-use flashlore_metadata::{MetadataError, PAGE_BYTES, Stored, StoredPage, TableId};
+use flashlore_metadata::{MetadataError, PAGE_BYTES, Row, Stored, StoredPage};
 use flashlore_volume::format::mark::{DurableMark, MARK_BYTES};
-use flashlore_volume::format::{Areas, Batch, Root, Superblock, Table};
+use flashlore_volume::format::{Areas, Batch, Identity, Root, Superblock, Table};
 use flashlore_volume::{DumpParts, VolumeError, dump, load};
 
 /// Everything of a volume but its pages.
@@ -23,6 +23,20 @@ pub struct Loaded {
     pub mark: Option<DurableMark>,
 }
 
+/// The rows of a table that are in use.
+fn in_use(id: &Identity, root: &Root, tables: &load::Tables, table: Table) -> Vec<Range<u32>> {
+    let history = &root.history;
+    let (first, count) = match table {
+        Table::Versions => (history.first.0, history.entries),
+        Table::Pins => (0, history.pins),
+        Table::Kept => (0, tables.pins.iter().map(|pin| pin.kept.len() as u32).sum()),
+        Table::Notes => (0, history.notes),
+        _ => (0, table.rows(id)),
+    };
+    let (end, rows) = (first + count, table.rows(id));
+    vec![first..end.min(rows), 0..end.saturating_sub(rows)]
+}
+
 impl Loaded {
     /// Loads it.
     ///
@@ -33,16 +47,23 @@ impl Loaded {
         let id = &superblock.identity;
         let areas = Areas::at(id, superblock.metadata)?;
         let root = load::root(medium, id, &areas)?;
+        let tables = load::tables(medium, id, &areas, &root)?;
         let stored = Stored::open(medium, areas.store, id.key).expect("it has been read");
         let mut table_pages = Vec::new();
-        for table in 0..Table::ALL.len() as u32 {
-            let note = &mut |page: &StoredPage<'_>| {
-                table_pages.push(areas.store.slot(page.slot));
-                Ok::<_, MetadataError>(())
-            };
-            stored
-                .each_page(TableId(table), note)
-                .expect("so have they");
+        for table in Table::ALL {
+            for rows in in_use(id, &root, &tables, table) {
+                let note = &mut |page: &StoredPage<'_>| {
+                    let at = areas.store.slot(page.slot);
+                    if !table_pages.contains(&at) {
+                        table_pages.push(at);
+                    }
+                    Ok::<_, MetadataError>(())
+                };
+                let rows = Row(rows.start)..Row(rows.end);
+                stored
+                    .each_page(table.id(), rows, note)
+                    .expect("so have they");
+            }
         }
         let within = id.journal_bytes - MARK_BYTES;
         let mark_at = areas.journal(root.checkpoint + 1) + within;
@@ -52,7 +73,7 @@ impl Loaded {
         Ok(Loaded {
             mark_at,
             mark: mark.filter(|mark| mark.checkpoint == root.checkpoint),
-            tables: load::tables(medium, id, &areas, &root)?,
+            tables,
             table_pages,
             count_pages: stored.counts_at().collect(),
             tail: load::journal(medium, id, &areas, &root)?,

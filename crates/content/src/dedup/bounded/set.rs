@@ -156,7 +156,7 @@ impl EntrySet {
         true
     }
 
-    /// The set as bytes, numbers little-endian: handles plus 1, tags, whether it has evicted, two zeros.
+    /// The set as bytes, numbers little-endian: handles plus 1, tags, whether it has evicted, three zeros.
     pub fn encode(&self, out: &mut [u8; SET_BYTES]) {
         out.fill(0);
         let (handles, _) = out.as_chunks_mut::<4>();

@@ -1,11 +1,11 @@
 //! Deduplication: a page for each distinct value (CA-SSD, FAST 2011, sections 4.1-4.3). The index and its controllers
 //! are of `flashlore_content`; here is how they live with objects.
 //!
-//! A write whose fingerprint is indexed shares the object it finds, whose entry moves to the head. A new value that was
-//! hashed is entered at the head; the entry at the tail is discarded to make room. An entry goes with its object.
+//! A write whose fingerprint is found shares the object. A new value that was hashed is entered, and another entry may be
+//! discarded for it. An entry goes with its object.
 //!
-//! Invariants: an object has a place in the index iff the index has an entry that names it, and the entry has the
-//! object's fingerprint.
+//! Invariants: where an index knows its entries (`FingerprintIndex::entered`), an object is marked as indexed iff one names
+//! it, which has the object's fingerprint; otherwise it is marked once it was entered, and what an entry names is looked at.
 
 use flashlore_content::dedup::{DedupCounters, FingerprintIndex};
 use flashlore_content::{Content, Dedup, DedupOptions};
