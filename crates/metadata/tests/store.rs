@@ -388,8 +388,12 @@ fn a_power_cut_at_any_call_leaves_a_commit_whole() {
                 // Before its first root there is nothing to come back to.
                 Err(_) => continue,
             };
-            if history(&mut run).is_ok() {
-                break;
+            match history(&mut run) {
+                Ok(()) => break,
+                Err(error) => assert!(
+                    medium.calls() >= cut,
+                    "seed {seed}: it failed without a cut: {error}"
+                ),
             }
             for (number, style) in (0..).zip(styles) {
                 let survived = MemoryMedium::from_bytes(
