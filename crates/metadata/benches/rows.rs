@@ -108,9 +108,7 @@ impl Case {
             match ask(&mut self.store) {
                 Ok(answer) => return answer,
                 Err(Access::Absent(fetch)) => {
-                    let (medium, area, key) = self.store.place();
-                    let fetched = fetch.carry_out(&medium, &area, &key).unwrap();
-                    self.store.install(&fetched).unwrap();
+                    self.store.fetch_at_once(&fetch).unwrap();
                 }
                 Err(Access::Error(error)) => panic!("{error}"),
             }

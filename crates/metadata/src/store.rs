@@ -332,6 +332,18 @@ impl Store {
         Ok(())
     }
 
+    /// Reads a page and takes it over, while nobody else has the store.
+    ///
+    /// # Errors
+    /// It cannot be read, or there is no room in memory or on the medium.
+    pub fn fetch_at_once(&mut self, fetch: &Fetch) -> Result<(), MetadataError> {
+        let fetched = fetch.carry_out(&self.medium, &self.area, &self.key)?;
+        match self.install(&fetched) {
+            Ok(()) | Err(Access::Absent(_)) => Ok(()),
+            Err(Access::Error(error)) => Err(error),
+        }
+    }
+
     /// Writes pages of one level that have changed, none of whose children has. Their parents name the new places. Those
     /// that get slots side by side leave in one write.
     fn write_level(&mut self, nodes: &[Node]) -> Result<(), MetadataError> {

@@ -108,11 +108,9 @@ impl Shared {
                 Err(Access::Error(error)) => error,
                 Err(Access::Absent(fetch)) => {
                     self.fetched_at_once += 1;
-                    let (medium, area, key) = self.store.place();
-                    let fetched = fetch.carry_out(&*medium, &area, &key);
-                    match fetched.map(|fetched| self.store.install(&fetched)) {
-                        Ok(Ok(())) | Ok(Err(Access::Absent(_))) => continue,
-                        Ok(Err(Access::Error(error))) | Err(error) => error,
+                    match self.store.fetch_at_once(&fetch) {
+                        Ok(()) => continue,
+                        Err(error) => error,
                     }
                 }
             };

@@ -341,13 +341,8 @@ impl TableStore {
                 Err(Access::Error(error)) => return Err(failed(layer, error)),
             };
             // A page above it.
-            let (medium, area, key) = self.store.place();
-            let fetched = absent.carry_out(&medium, &area, &key);
-            let fetched = fetched.map_err(|error| failed(layer, error))?;
-            match self.store.install(&fetched) {
-                Ok(()) | Err(Access::Absent(_)) => {}
-                Err(Access::Error(error)) => return Err(failed(layer, error)),
-            }
+            let fetched = self.store.fetch_at_once(&absent);
+            fetched.map_err(|error| failed(layer, error))?;
         }
     }
 }

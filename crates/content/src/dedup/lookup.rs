@@ -17,8 +17,9 @@ pub trait FingerprintIndex: fmt::Debug + Clone + Send {
     /// Whether an entry may name an object that is dead, or another one by now: then whoever asks looks.
     const MAY_BE_STALE: bool;
 
-    /// An empty index of so many entries; `None` for as many as there are stored values. 0 keeps nothing.
-    fn with_entries(entries: Option<u32>) -> Self;
+    /// An empty index of so many entries; `None` for as many as there are stored values, of which there are `most`. 0 keeps
+    /// nothing.
+    fn with_entries(entries: Option<u32>, most: u32) -> Self;
 
     /// Entries that were asked for.
     fn capacity(&self) -> Option<u32>;
@@ -63,8 +64,9 @@ pub trait FingerprintIndex: fmt::Debug + Clone + Send {
 impl FingerprintIndex for LruIndex {
     const MAY_BE_STALE: bool = false;
 
-    fn with_entries(entries: Option<u32>) -> Self {
-        LruIndex::new(entries)
+    fn with_entries(entries: Option<u32>, most: u32) -> Self {
+        // An entry names a living object: a larger index is never full, and must not be allocated.
+        LruIndex::new(entries.map(|entries| entries.min(most)))
     }
 
     #[inline(always)]
@@ -127,14 +129,13 @@ impl FingerprintIndex for LruIndex {
 impl FingerprintIndex for BoundedIndex {
     const MAY_BE_STALE: bool = true;
 
-    fn with_entries(entries: Option<u32>) -> Self {
-        match entries {
-            Some(0) => BoundedIndex::new(0),
-            Some(entries) => {
-                BoundedIndex::new(BoundedIndex::least_budget() + u64::from(entries) * BYTES_FOR_ONE)
+    fn with_entries(entries: Option<u32>, most: u32) -> Self {
+        match entries.unwrap_or(most) {
+            0 => BoundedIndex::new(0),
+            entries => {
+                let bytes = u64::from(entries) * BYTES_FOR_ONE;
+                BoundedIndex::new(BoundedIndex::least_budget() + bytes)
             }
-            // What has no bound has no place for a bounded index: as large as it can be told to be.
-            None => BoundedIndex::new(u64::from(u32::MAX) * BYTES_FOR_ONE),
         }
     }
 

@@ -82,10 +82,10 @@ pub fn paper_bytes(entries: u64, digest_bytes: u64) -> u64 {
 }
 
 impl<I: FingerprintIndex> Dedup<I> {
-    /// An empty index.
-    pub fn new(options: DedupOptions) -> Self {
+    /// An empty index, where there are so many objects at most.
+    pub fn new(options: DedupOptions, most_objects: u32) -> Self {
         Dedup {
-            index: I::with_entries(options.index_entries),
+            index: I::with_entries(options.index_entries, most_objects),
             counters: DedupCounters::default(),
             bypass: options.bypass.map(Bypass::new),
             verify: options.verify,

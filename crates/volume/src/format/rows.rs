@@ -67,6 +67,17 @@ impl MapRow {
 /// The digest of an object that cannot be read and would be trusted: no page is taken for equal.
 pub const UNSHAREABLE: Digest = Digest(0);
 
+/// The lower half of the digest that an object has, if it is known: where digests are not trusted, an older format had 32
+/// bits of it.
+pub fn known_half(digest: Digest, is_trusted: bool) -> Option<u64> {
+    let half = digest.0 as u64;
+    let is_known = match is_trusted {
+        true => digest != UNSHAREABLE,
+        false => half >> 32 > 0,
+    };
+    is_known.then_some(half)
+}
+
 /// A row of the object table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectRow {
@@ -106,15 +117,6 @@ impl ObjectRow {
         write_seq: 0,
         digest: Digest(0),
     };
-
-    /// The lower half of its digest, if it is known: where digests are not trusted, an older format had 32 bits of it.
-    pub fn check(&self, is_trusted: bool) -> Option<u64> {
-        let half = self.digest.0 as u64;
-        match is_trusted {
-            true => (self.digest != UNSHAREABLE).then_some(half),
-            false => (half >> 32 > 0).then_some(half),
-        }
-    }
 
     /// What is stored of it if it is packed.
     pub fn packed(&self) -> Option<PackedRow> {

@@ -35,8 +35,6 @@ pub(crate) trait Kept: Content<Index = BoundedIndex> + Send {
     const VERIFY: bool;
     fn of(digest: Digest) -> Self;
     fn digest(self) -> Digest;
-    /// The lower half of the digest, if it is known.
-    fn check(self) -> Option<u64>;
 }
 
 impl Kept for DigestTag {
@@ -47,10 +45,6 @@ impl Kept for DigestTag {
     fn digest(self) -> Digest {
         Digest(u128::from(self.0))
     }
-    /// Of what an older format stored there are 32 bits.
-    fn check(self) -> Option<u64> {
-        (self.0 >> 32 > 0).then_some(self.0)
-    }
 }
 
 impl Kept for Digest {
@@ -60,9 +54,6 @@ impl Kept for Digest {
     }
     fn digest(self) -> Digest {
         self
-    }
-    fn check(self) -> Option<u64> {
-        (self != UNSHAREABLE).then_some(self.0 as u64)
     }
 }
 

@@ -8,24 +8,15 @@
 //! it, which has the object's fingerprint; otherwise it is marked once it was entered, and what an entry names is looked at.
 
 use flashlore_content::dedup::{DedupCounters, FingerprintIndex};
-use flashlore_content::{Content, Dedup, DedupOptions};
+use flashlore_content::{Content, Dedup};
 use flashlore_flash::{ObjectId, Tables};
 
 use super::{Asked, How, Policy, Served, Unhashed};
 use crate::mapping::objects::Objects;
 
-/// The policy as it is asked for. Where an entry names a living object a larger index is never full, and must not be
-/// allocated.
+/// The policy as it is asked for.
 pub(super) fn room<I: FingerprintIndex>(asked: &Asked) -> Dedup<I> {
-    let most = if I::MAY_BE_STALE {
-        u32::MAX
-    } else {
-        asked.most_objects
-    };
-    Dedup::new(DedupOptions {
-        index_entries: asked.dedup.index_entries.map(|entries| entries.min(most)),
-        ..asked.dedup
-    })
+    Dedup::new(asked.dedup, asked.most_objects)
 }
 
 /// The object that may hold this content.
