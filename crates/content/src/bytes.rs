@@ -76,6 +76,13 @@ pub struct DigestTag(pub u64);
 
 number_rows!(u64: DigestTag);
 
+/// What is known of the whole.
+impl From<DigestTag> for Digest {
+    fn from(tag: DigestTag) -> Self {
+        Digest(u128::from(tag.0))
+    }
+}
+
 impl Content for DigestTag {
     type Index = BoundedIndex;
 

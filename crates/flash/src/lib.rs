@@ -34,4 +34,4 @@ pub use address::{
 };
 pub use geometry::{Geometry, GeometryError, UNIT_BYTES};
 pub use nand::{Cause, Completion, Finished, Flash, OpId, Ready, Route, Stream, Unit, When};
-pub use tables::{InMemory, Row, Table, Tables};
+pub use tables::{FreeRows, InMemory, Links, MOST_ROW_BYTES, Note, Row, Table, TableName, Tables};

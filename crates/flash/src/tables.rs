@@ -8,8 +8,11 @@
 
 use std::fmt;
 
-use crate::address::{ObjectId, Owner, Ppn};
+use crate::address::{Lpn, ObjectId, Owner, PackSlot, Ppn};
 use crate::hints::{on_large_pages, prefetch};
+
+/// Bytes of the longest row.
+pub const MOST_ROW_BYTES: usize = 64;
 
 /// A row of a table: a value of so many bytes.
 pub trait Row: Copy + fmt::Debug {
@@ -21,6 +24,11 @@ pub trait Row: Copy + fmt::Debug {
 
     /// The row that was laid out so. Any bytes are one.
     fn decode(bytes: &[u8]) -> Self;
+
+    /// The row all bytes of which are this.
+    fn of_byte(byte: u8) -> Self {
+        Self::decode(&[byte; MOST_ROW_BYTES][..Self::BYTES])
+    }
 }
 
 /// A table. Its rows are read and changed by value.
@@ -61,16 +69,139 @@ pub trait Table<R: Row> {
     fn heap_bytes(&self) -> usize;
 }
 
+/// What a table of the translation layer holds. Where tables outlive a run this says which of them it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableName {
+    /// Logical page to unit, or to object.
+    Map,
+    /// Objects by handle.
+    Objects,
+    /// Which handles are free.
+    FreeHandles,
+    /// Whose each unit is.
+    Owners,
+}
+
+impl TableName {
+    /// How many there are.
+    pub const COUNT: usize = 4;
+}
+
+/// What a device keeps of each object beside what the translation layer does.
+pub trait Note: Row + PartialEq + Default {
+    /// Whether it keeps anything.
+    const ON: bool = true;
+
+    /// The value of the object lies in this slot of a packed page, in so many bytes.
+    fn note_slot(&mut self, slot: PackSlot, length: u16);
+}
+
+/// Nothing is kept.
+impl Note for () {
+    const ON: bool = false;
+
+    fn note_slot(&mut self, _slot: PackSlot, _length: u16) {}
+}
+
+impl Row for () {
+    const BYTES: usize = 0;
+
+    fn encode(self, _out: &mut [u8]) {}
+
+    fn decode(_bytes: &[u8]) -> Self {}
+}
+
+/// Which rows of a table nobody uses. Each of them holds a number for it, the link.
+pub trait FreeRows: fmt::Debug {
+    /// Takes a row, near to those of this logical page if there is a choice; nothing if all are in use, or none was
+    /// ever given back. `link` answers what a row holds.
+    fn take(&mut self, near: Lpn, link: impl Fn(usize) -> u32) -> Option<usize>;
+
+    /// Nobody uses a row any more; answers the link that it is to hold.
+    fn give_back(&mut self, row: usize) -> u32;
+
+    /// The free rows of a table.
+    ///
+    /// # Errors
+    /// A sentence if links run in a circle.
+    fn all(&self, rows: usize, link: impl Fn(usize) -> u32) -> Result<Vec<usize>, String>;
+
+    /// The free rows are these, in ascending order, of a table of so many; what differs from what there is gets its link.
+    fn restore(&mut self, free: &[usize], rows: usize, links: &mut impl Links);
+}
+
+/// The links of free rows.
+pub trait Links {
+    /// That of a row.
+    fn get(&self, row: usize) -> u32;
+    /// A row gets another.
+    fn set(&mut self, row: usize, link: u32);
+}
+
 /// Where tables are made.
 pub trait Tables: Clone {
     /// A table of these rows.
     type Of<R: Row>: Table<R> + fmt::Debug;
+    /// What is kept beside each object.
+    type Note: Note;
+    /// Which rows of a table are free.
+    type Free: FreeRows;
 
-    /// A table without rows, made for so many; more take longer.
-    fn empty<R: Row>(&self, most: usize) -> Self::Of<R>;
+    /// A table whose rows are taken one by one, made for so many; more take longer. Where tables outlive a run it has all
+    /// of them from the start, and what is free of them says [`Tables::free_handles`].
+    fn empty<R: Row>(&self, name: TableName, most: usize) -> Self::Of<R>;
 
-    /// A table of so many rows that are all the same.
-    fn filled<R: Row>(&self, row: R, rows: usize) -> Self::Of<R>;
+    /// A table of so many rows, which hold this until they are set. Where tables outlive a run that may have been before.
+    fn filled<R: Row>(&self, name: TableName, row: R, rows: usize) -> Self::Of<R>;
+
+    /// Which handles of objects are free, on a device of so many logical pages.
+    fn free_handles(&self, exported: u32) -> Self::Free;
+}
+
+/// Free rows of a table in memory: the one that was given back last is taken first.
+#[derive(Debug, Clone, Copy)]
+pub struct LastFirst {
+    first: u32,
+}
+
+/// The link of the last free row.
+const NO_ROW: u32 = u32::MAX;
+
+impl FreeRows for LastFirst {
+    #[inline(always)]
+    fn take(&mut self, _near: Lpn, link: impl Fn(usize) -> u32) -> Option<usize> {
+        if self.first == NO_ROW {
+            return None;
+        }
+        let row = self.first as usize;
+        self.first = link(row);
+        Some(row)
+    }
+
+    #[inline(always)]
+    fn give_back(&mut self, row: usize) -> u32 {
+        std::mem::replace(&mut self.first, row as u32)
+    }
+
+    fn all(&self, rows: usize, link: impl Fn(usize) -> u32) -> Result<Vec<usize>, String> {
+        let mut free = Vec::new();
+        let mut at = self.first;
+        while at != NO_ROW {
+            if free.len() == rows {
+                return Err(format!("the list of free rows runs in a circle at {at}"));
+            }
+            free.push(at as usize);
+            at = link(at as usize);
+        }
+        Ok(free)
+    }
+
+    fn restore(&mut self, free: &[usize], _rows: usize, links: &mut impl Links) {
+        self.first = NO_ROW;
+        for &row in free.iter().rev() {
+            links.set(row, self.give_back(row));
+        }
+    }
 }
 
 /// Tables in memory.
@@ -79,15 +210,21 @@ pub struct InMemory;
 
 impl Tables for InMemory {
     type Of<R: Row> = Vec<R>;
+    type Note = ();
+    type Free = LastFirst;
 
-    fn empty<R: Row>(&self, most: usize) -> Vec<R> {
+    fn empty<R: Row>(&self, _name: TableName, most: usize) -> Vec<R> {
         on_large_pages(Vec::with_capacity(most))
     }
 
-    fn filled<R: Row>(&self, row: R, rows: usize) -> Vec<R> {
-        let mut table = self.empty(rows);
+    fn filled<R: Row>(&self, name: TableName, row: R, rows: usize) -> Vec<R> {
+        let mut table = self.empty(name, rows);
         table.resize(rows, row);
         table
+    }
+
+    fn free_handles(&self, _exported: u32) -> LastFirst {
+        LastFirst { first: NO_ROW }
     }
 }
 
@@ -148,7 +285,7 @@ macro_rules! numbers {
     )+};
 }
 
-numbers!(u32 u64 u128);
+numbers!(u8 u32 u64 u128);
 
 /// Rows that are one number of this type in a struct.
 #[macro_export]

@@ -3,7 +3,7 @@
 use flashlore_medium::MediumError;
 use thiserror::Error;
 
-use crate::address::{Node, Slot};
+use crate::address::{Node, Slot, TableId};
 use crate::fetch::Fetch;
 
 /// What went wrong. The store is usable after it, but for [`MetadataError::Medium`] of a write: then nothing is written
@@ -35,6 +35,17 @@ pub enum MetadataError {
         /// How many it has.
         frames: usize,
     },
+    /// A row is asked for that the table has no room for.
+    #[error("table {table} has no room for more than {rows} rows")]
+    Rows {
+        /// The table.
+        table: TableId,
+        /// Rows that it has.
+        rows: usize,
+    },
+    /// All rows of objects are in use.
+    #[error("no row of the objects is free")]
+    NoFreeRow,
     /// A write failed before: what the medium holds of it is not known.
     #[error(
         "a write of table pages failed before; nothing is written until the volume is opened again"

@@ -24,6 +24,7 @@
 //! | `store.rs` | rows read and changed |
 //! | `commit.rs` | what changed becomes durable under a new root; opening |
 //! | `table.rs` | tables as the translation layer has them |
+//! | `free.rs` | rows of a table that nobody uses |
 //! | `stored.rs` | what a root has, read through without a cache; every pointer counted anew |
 //! | `error.rs` | what can fail |
 
@@ -33,6 +34,7 @@ mod cache;
 mod commit;
 mod error;
 mod fetch;
+mod free;
 mod page;
 mod root;
 mod space;
@@ -46,6 +48,7 @@ pub use cache::CacheCounters;
 pub use commit::PendingRoot;
 pub use error::{Access, MetadataError};
 pub use fetch::{Fetch, Fetched};
+pub use free::FreeByPage;
 pub use page::PAGE_BYTES;
 pub use store::Store;
 pub use stored::{Stored, StoredPage};

@@ -140,6 +140,22 @@ impl Store {
         Ok(&mut page[HEADER..][within])
     }
 
+    /// A row, to be changed, if its page is in memory and has changed already.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[inline]
+    pub fn changed_row(&mut self, table: TableId, row: Row) -> Option<&mut [u8]> {
+        let (leaf, within) = self.leaf_of(table, row);
+        let frame = self.cache.find(leaf)?;
+        if !self.cache.frame(frame).dirty {
+            return None;
+        }
+        self.cache.touch(frame);
+        self.cache.counters.hits += 1;
+        Some(&mut self.cache.page_mut(frame)[HEADER..][within])
+    }
+
     /// The rows of a page, the one with this row among them, to be set all of them: what they held is not read. Behind the
     /// last row of the table they are to be as if never written, for the table may grow.
     ///

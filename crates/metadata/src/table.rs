@@ -1,187 +1,264 @@
 //! Tables of a store as the translation layer has them ([`Tables`]): rows by number, read and changed by value.
 //!
-//! Whoever plans an operation asks for the pages of its rows before ([`Store::absent`]) and reads them without the store.
-//! A row whose page is not in memory all the same is fetched where it is asked for: correct and slow, and counted, so that
-//! a plan that forgets rows is noticed ([`StoredTables::fetched_at_once`]).
+//! A row whose page is not in memory is fetched where it is asked for: correct and slow, and counted, so that a plan that
+//! forgets rows is noticed ([`StoredTables::fetched_at_once`]).
 //!
-//! Invariant: once a page could not be had, [`StoredTables::error`] says why, and nothing that was done since can be
-//! trusted: a row that could not be read holds what a row holds that was never written, one that could not be changed stays
-//! as it was.
+//! Invariant: once a page could not be had, [`StoredTables::failures`] has counted it, and nothing that was done since can
+//! be trusted: a row that could not be read holds what a row holds that was never written, one that could not be changed
+//! stays as it was.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use flashlore_flash::{Row, Table, Tables};
+use flashlore_flash::{MOST_ROW_BYTES, Note, Row, Table, TableName, Tables};
 use parking_lot::Mutex;
 
-use crate::address::{self, Empty, Shape, TableId};
+use crate::address::{self, Empty, TableId};
 use crate::error::{Access, MetadataError};
+use crate::free::FreeByPage;
 use crate::store::Store;
 
-/// Bytes of the longest row.
-const MOST_ROW_BYTES: usize = 64;
-
-/// The tables of one store.
-#[derive(Clone)]
-pub struct StoredTables(Arc<Mutex<Shared>>);
+/// The tables of one store. `N` is what its user keeps of each object.
+pub struct StoredTables<N> {
+    shared: Arc<Shared>,
+    /// Which of its tables is which.
+    ids: [TableId; TableName::COUNT],
+    note: PhantomData<fn() -> N>,
+}
 
 struct Shared {
+    store: Mutex<Fetching>,
+    /// Pages that could not be had.
+    failures: AtomicU64,
+}
+
+/// A store that fetches what it lacks.
+struct Fetching {
     store: Store,
     fetched_at_once: u64,
     error: Option<MetadataError>,
 }
 
-impl StoredTables {
-    /// Tables are made in this store.
-    pub fn new(store: Store) -> Self {
-        StoredTables(Arc::new(Mutex::new(Shared {
-            store,
-            fetched_at_once: 0,
-            error: None,
-        })))
+impl<N> Clone for StoredTables<N> {
+    fn clone(&self) -> Self {
+        StoredTables {
+            shared: Arc::clone(&self.shared),
+            ids: self.ids,
+            note: PhantomData,
+        }
+    }
+}
+
+impl<N> StoredTables<N> {
+    /// The tables of a store, `ids` in the order of [`TableName`].
+    pub fn new(store: Store, ids: [TableId; TableName::COUNT]) -> Self {
+        StoredTables {
+            shared: Arc::new(Shared {
+                store: Mutex::new(Fetching {
+                    store,
+                    fetched_at_once: 0,
+                    error: None,
+                }),
+                failures: AtomicU64::new(0),
+            }),
+            ids,
+            note: PhantomData,
+        }
     }
 
     /// Does something with the store.
     pub fn with<A>(&self, act: impl FnOnce(&mut Store) -> A) -> A {
-        act(&mut self.0.lock().store)
+        act(&mut self.shared.store.lock().store)
     }
 
     /// Pages that were read while the store was held, since nobody had asked for them before.
     pub fn fetched_at_once(&self) -> u64 {
-        self.0.lock().fetched_at_once
+        self.shared.store.lock().fetched_at_once
     }
 
-    /// Why a page could not be had, if one could not: the first such error.
-    pub fn error(&self) -> Option<String> {
-        self.0.lock().error.as_ref().map(MetadataError::to_string)
+    /// How many pages could not be had so far.
+    pub fn failures(&self) -> u64 {
+        self.shared.failures.load(Ordering::Relaxed)
     }
 
-    fn table<R: Row>(&self, rows: usize, empty: Empty, len: usize) -> StoredTable<R> {
-        assert!(R::BYTES <= MOST_ROW_BYTES, "a row has {} bytes", R::BYTES);
-        let shape = Shape {
-            rows: rows.try_into().expect("a table has fewer than 2^32 rows"),
-            row_bytes: R::BYTES as u16,
-            empty,
-        };
-        let table = self.with(|store| {
-            let kind = store.tables() as u8;
-            store.add_table(kind, shape)
-        });
+    /// Why a page could not be had: the first such error since the last call.
+    pub fn take_error(&self) -> Option<MetadataError> {
+        self.shared.store.lock().error.take()
+    }
+
+    /// Reads a row; nothing if the table has no such row, or it cannot be read.
+    pub fn read<A>(&self, name: TableName, row: usize, read: impl FnOnce(&[u8]) -> A) -> Option<A> {
+        let (table, mut read) = (self.id(name), Some(read));
+        let mut fetching = self.shared.store.lock();
+        if row >= fetching.store.shape(table).rows as usize {
+            return None;
+        }
+        let number = address::Row(row as u32);
+        self.shared.reach(&mut fetching, |store| {
+            let bytes = store.row(table, number)?;
+            Ok(read.take().map(|read| read(bytes)))
+        })?
+    }
+
+    fn id(&self, name: TableName) -> TableId {
+        self.ids[name as usize]
+    }
+
+    /// A table of rows that hold this until they are set; the first so many of those that the store has for it, or all.
+    ///
+    /// # Panics
+    /// If the rows of the store are others.
+    fn table<R: Row>(&self, name: TableName, filler: R, rows: Option<usize>) -> StoredTable<R> {
+        let table = self.id(name);
+        let shape = self.with(|store| store.shape(table));
+        let mut bytes = [0; MOST_ROW_BYTES];
+        filler.encode(&mut bytes[..R::BYTES]);
+        let is_filler = bytes[..R::BYTES]
+            .iter()
+            .all(|&byte| byte == shape.empty.byte());
+        assert!(
+            is_filler && R::BYTES == usize::from(shape.row_bytes),
+            "rows of {name:?} are {shape:?}"
+        );
+        let rows = rows.unwrap_or(shape.rows as usize);
+        assert!(rows <= shape.rows as usize, "{name:?} has {shape:?}");
         StoredTable {
-            tables: self.clone(),
+            shared: Arc::clone(&self.shared),
             table,
-            empty,
+            empty: shape.empty,
             rows,
-            len,
             row: PhantomData,
         }
     }
 }
 
-impl Tables for StoredTables {
+impl<N: Note> Tables for StoredTables<N> {
     type Of<R: Row> = StoredTable<R>;
+    type Note = N;
+    type Free = FreeByPage;
 
-    fn empty<R: Row>(&self, most: usize) -> StoredTable<R> {
-        self.table(most, Empty::Zeros, 0)
+    fn empty<R: Row>(&self, name: TableName, _most: usize) -> StoredTable<R> {
+        self.table(name, R::of_byte(0), None)
     }
 
-    fn filled<R: Row>(&self, row: R, rows: usize) -> StoredTable<R> {
-        let mut bytes = [0; MOST_ROW_BYTES];
-        row.encode(&mut bytes[..R::BYTES]);
-        let is_all = |empty: Empty| bytes[..R::BYTES].iter().all(|&byte| byte == empty.byte());
-        let empty = [Empty::Zeros, Empty::Ones].into_iter().find(|&e| is_all(e));
-        let mut table = self.table(rows, empty.unwrap_or(Empty::Zeros), rows);
-        if empty.is_none() {
-            (0..rows).for_each(|at| table.set(at, row));
-        }
-        table
+    fn filled<R: Row>(&self, name: TableName, row: R, rows: usize) -> StoredTable<R> {
+        self.table(name, row, Some(rows))
+    }
+
+    fn free_handles(&self, exported: u32) -> FreeByPage {
+        let objects = self.with(|store| store.shape(self.id(TableName::Objects)));
+        let first = self.table(TableName::FreeHandles, 0u8, None);
+        FreeByPage::new(first, &objects, exported)
     }
 }
 
 impl Shared {
     /// Asks the store, and fetches what it lacks; nothing if that cannot be had.
-    fn reach<A>(&mut self, mut ask: impl FnMut(&mut Store) -> Result<A, Access>) -> Option<A> {
+    fn reach<A>(
+        &self,
+        fetching: &mut Fetching,
+        mut ask: impl FnMut(&mut Store) -> Result<A, Access>,
+    ) -> Option<A> {
         loop {
-            let error = match ask(&mut self.store) {
+            let error = match ask(&mut fetching.store) {
                 Ok(answer) => return Some(answer),
                 Err(Access::Error(error)) => error,
                 Err(Access::Absent(fetch)) => {
-                    self.fetched_at_once += 1;
-                    match self.store.fetch_at_once(&fetch) {
+                    fetching.fetched_at_once += 1;
+                    match fetching.store.fetch_at_once(&fetch) {
                         Ok(()) => continue,
                         Err(error) => error,
                     }
                 }
             };
-            self.error.get_or_insert(error);
+            self.fail(fetching, error);
             return None;
         }
+    }
+
+    fn fail(&self, fetching: &mut Fetching, error: MetadataError) {
+        fetching.error.get_or_insert(error);
+        self.failures.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// A table of a store.
 pub struct StoredTable<R> {
-    tables: StoredTables,
+    shared: Arc<Shared>,
     table: TableId,
     empty: Empty,
-    /// Rows that there may be, and that there are.
     rows: usize,
-    len: usize,
     row: PhantomData<fn() -> R>,
 }
 
 impl<R: Row> StoredTable<R> {
     fn number(&self, at: usize) -> address::Row {
-        assert!(at < self.len, "row {at} of {}", self.len);
+        assert!(at < self.rows, "row {at} of {}", self.rows);
         address::Row(at as u32)
     }
 
-    fn never_written(&self) -> R {
-        R::decode(&[self.empty.byte(); MOST_ROW_BYTES][..R::BYTES])
+    fn read(&self, fetching: &mut Fetching, number: address::Row) -> R {
+        let row = self.shared.reach(fetching, |store| {
+            store.row(self.table, number).map(R::decode)
+        });
+        row.unwrap_or_else(|| R::of_byte(self.empty.byte()))
+    }
+
+    fn write(&self, fetching: &mut Fetching, number: address::Row, row: R) {
+        self.shared.reach(fetching, |store| {
+            row.encode(store.row_mut(self.table, number)?);
+            Ok(())
+        });
+    }
+
+    /// Rows there is no room for are asked of it.
+    pub(crate) fn fail(&self, error: MetadataError) {
+        self.shared.fail(&mut self.shared.store.lock(), error);
     }
 }
 
 impl<R: Row> Table<R> for StoredTable<R> {
     fn len(&self) -> usize {
-        self.len
+        self.rows
     }
 
     fn get(&self, at: usize) -> R {
-        let (table, number) = (self.table, self.number(at));
-        let mut shared = self.tables.0.lock();
-        let row = shared.reach(|store| store.row(table, number).map(R::decode));
-        row.unwrap_or_else(|| self.never_written())
+        let number = self.number(at);
+        self.read(&mut self.shared.store.lock(), number)
     }
 
     fn set(&mut self, at: usize, row: R) {
-        let (table, number) = (self.table, self.number(at));
-        let mut shared = self.tables.0.lock();
-        shared.reach(|store| {
-            row.encode(store.row_mut(table, number)?);
-            Ok(())
-        });
+        let number = self.number(at);
+        self.write(&mut self.shared.store.lock(), number, row);
     }
 
     fn change<A>(&mut self, at: usize, change: impl FnOnce(&mut R) -> A) -> A {
-        let mut row = self.get(at);
+        let number = self.number(at);
+        let mut fetching = self.shared.store.lock();
+        if let Some(bytes) = fetching.store.changed_row(self.table, number) {
+            let mut row = R::decode(bytes);
+            let answer = change(&mut row);
+            row.encode(bytes);
+            return answer;
+        }
+        let mut row = self.read(&mut fetching, number);
+        let (mut before, mut after) = ([0; MOST_ROW_BYTES], [0; MOST_ROW_BYTES]);
+        row.encode(&mut before[..R::BYTES]);
         let answer = change(&mut row);
-        self.set(at, row);
+        row.encode(&mut after[..R::BYTES]);
+        // What stays as it is need not be written.
+        if before != after {
+            self.write(&mut fetching, number, row);
+        }
         answer
     }
 
-    fn push(&mut self, row: R) {
-        if self.len == self.rows {
-            let (table, rows) = (self.table, 2 * self.rows + 1);
-            let more = rows.try_into().expect("a table has fewer than 2^32 rows");
-            let mut shared = self.tables.0.lock();
-            if shared.reach(|store| store.grow(table, more)).is_none() {
-                return;
-            }
-            self.rows = rows;
-        }
-        self.len += 1;
-        self.set(self.len - 1, row);
+    /// All rows that the store has room for are there.
+    fn push(&mut self, _row: R) {
+        let (table, rows) = (self.table, self.rows);
+        self.fail(MetadataError::Rows { table, rows });
     }
 
     fn prefetch(&self, _: usize) {}
@@ -194,7 +271,7 @@ impl<R: Row> Table<R> for StoredTable<R> {
 
 impl<R> fmt::Debug for StoredTable<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StoredTable { table, len, .. } = self;
-        write!(f, "table {table} of {len} rows")
+        let StoredTable { table, rows, .. } = self;
+        write!(f, "table {table} of {rows} rows")
     }
 }

@@ -109,9 +109,8 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
         decode(&self.key, base, value)
     }
 
-    fn hold(&mut self, object: ObjectId, value: &Arc<PackedValue>) {
-        let mut waiting = self.waiting.lock();
-        waiting.hold(object, value);
+    fn hold(&mut self, _object: ObjectId, value: &Arc<PackedValue>) {
+        self.waiting.lock().hold(value);
     }
 
     fn give_up(&mut self, value: &Arc<PackedValue>) {
@@ -131,9 +130,6 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
     }
 
     fn pack(&mut self, values: &[Arc<PackedValue>]) -> StoredUnit {
-        // Their slots have moved up if one before them was given up while they waited, and their rows may have been
-        // written in between.
-        self.waiting.lock().touch_holders(values);
         let mut unit = StoredUnit::lost(0, Lpn(0));
         unit.record.kind = UnitKind::Packed;
         unit.values = Some(values.into());

@@ -27,6 +27,9 @@ pub enum NandError {
         /// What does not hold.
         why: &'static str,
     },
+    /// A page of the tables cannot be had.
+    #[error("what the volume knows of it cannot be read: {0}")]
+    Tables(String),
     /// The journal segment is full: events are journalled faster than checkpoints are taken.
     #[error("the journal segment is full")]
     JournalFull,

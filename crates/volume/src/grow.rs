@@ -18,7 +18,7 @@ use crate::format::superblock::{SUPERBLOCK_BYTES, VERSION};
 use crate::format::{Areas, Identity, Root, RowId, Superblock};
 use crate::image::{Recovery, read_image};
 use crate::open::create_store;
-use crate::superblocks::{open_epoch, write_superblock};
+use crate::superblocks::write_superblock;
 use crate::tables::TableStore;
 use crate::volume::Volume;
 
@@ -80,12 +80,11 @@ impl Growth {
             });
         }
         let image = read_image(&medium)?;
-        let superblock = open_epoch(&medium, &image, image.superblock.epoch + 1)?;
         let old = image.areas.clone();
         let last = image.root.checkpoint;
         let tables = self.new_tables(&medium, &image.root)?;
-        let (mut volume, recovery) =
-            Volume::open_image(Arc::clone(&medium), image, superblock.clone(), tables)?;
+        let (mut volume, recovery) = Volume::open_image(Arc::clone(&medium), image, tables)?;
+        let superblock = volume.superblock.clone();
         // What waits is programmed, and what collection has freed goes back, while all of it is in the old journal.
         volume.settle()?;
         volume.checkpoint_into(self.areas.clone())?;

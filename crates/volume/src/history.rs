@@ -105,7 +105,9 @@ impl Volume {
             *page = [0; PAGE_BYTES];
             return Ok(());
         };
-        match self.versioned()?.read_object(object) {
+        let read =
+            |volume: &mut Volume| Ok::<_, VolumeError>(volume.versioned()?.read_object(object));
+        match self.look(lpn, read)?? {
             Ok(unit) => *page = *unit.bytes,
             Err(FtlError::Device(source @ (NandError::Rot { .. } | NandError::Medium(_)))) => {
                 self.note_unreadable(&source);
@@ -118,7 +120,10 @@ impl Volume {
 
     /// The object that a page referred to at an instant, if to any.
     fn object_at(&mut self, lpn: Lpn, instant: u64) -> Result<Option<ObjectId>, VolumeError> {
-        match self.versioned()?.version_at(lpn, instant)? {
+        let version = |volume: &mut Volume| {
+            Ok::<_, VolumeError>(volume.versioned()?.version_at(lpn, instant)?)
+        };
+        match self.look(lpn, version)?? {
             Version::Object(object) => Ok(Some(object)),
             Version::Nothing | Version::Current => Ok(None),
             Version::Purged => Err(VolumeError::Purged { lpn, instant }),
@@ -184,9 +189,11 @@ impl Volume {
     pub fn plan_read_at(&mut self, instant: u64, lpn: Lpn) -> Result<ReadPlan, VolumeError> {
         self.check_range(lpn)?;
         let object = self.object_at(lpn, instant)?;
-        let versioned = self.versioned()?;
-        let held = object.map(|object| versioned.plan_object(object));
-        let held = held.transpose();
+        let plan = |volume: &mut Volume| {
+            let versioned = volume.versioned()?;
+            Ok::<_, VolumeError>(object.map(|object| versioned.plan_object(object)))
+        };
+        let held = self.look(lpn, plan)??.transpose();
         let held = held.map_err(|error| VolumeError::of(error, lpn))?;
         let nand = self.layer.core().flash();
         Ok(ReadPlan::new(held, |ppn| nand.place_of(ppn)))
@@ -278,9 +285,6 @@ impl Volume {
         }
         self.begin_change_about(now, instant)?;
         let count = self.versioned()?.rewind_to(instant)?;
-        for lpn in changed {
-            self.tables.mapped.mark(lpn);
-        }
         self.take_event(Some(Change::Rewind { instant }))?;
         Ok(count)
     }

@@ -6,12 +6,12 @@
 
 use std::mem::size_of;
 
-use flashlore_ftl::content::bytes::RestoredObject;
+use flashlore_ftl::mapping::objects::FoundObject;
 use flashlore_ftl::mapping::packs::{RestoredPack, Slot};
 
 use crate::format::areas::slots;
 use crate::format::journal::ENTRY_BYTES;
-use crate::format::{BlockRow, Identity, JournalEntry, ObjectRow, PackRow, Table};
+use crate::format::{BlockRow, Identity, JournalEntry, ObjectNote, ObjectRow, PackRow, Table};
 use crate::nand::BlockLife;
 use crate::open::CHECKPOINT_AFTER;
 use crate::policies::index_entries;
@@ -173,8 +173,8 @@ impl Sizes {
 
     fn restored_object(&self) -> u64 {
         let bytes = match self.content {
-            16 => size_of::<RestoredObject<u128>>(),
-            _ => size_of::<RestoredObject<u64>>(),
+            16 => size_of::<FoundObject<u128, ObjectNote>>(),
+            _ => size_of::<FoundObject<u64, ObjectNote>>(),
         };
         bytes as u64
     }

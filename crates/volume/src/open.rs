@@ -13,7 +13,7 @@ use crate::image::{Image, Recovery, check_alignment, read_image};
 use crate::load;
 use crate::replay::{Lost, NOWHERE};
 use crate::restore::layer;
-use crate::superblocks::{open_epoch, write_superblock};
+use crate::superblocks::{next_epoch, open_epoch, write_superblock};
 use crate::tables::TableStore;
 use crate::volume::Volume;
 
@@ -110,32 +110,37 @@ impl Volume {
         let image = read_image(&medium)?;
         let at = (image.root.checkpoint, image.root.history.first);
         let id = &image.superblock.identity;
-        let mut tables = TableStore::open(Arc::clone(&medium), id, &image.areas, at)?;
-        for &lpn in &image.state.changed_pages {
-            tables.mapped.mark(lpn);
-        }
-        // Nothing is written before all that an opening reads has been read.
-        let superblock = open_epoch(&medium, &image, image.superblock.epoch + 1)?;
+        let tables = TableStore::open(Arc::clone(&medium), id, &image.areas, at)?;
         let crowded = image.superblock.epochs.len() > MOST_EPOCHS / 2;
-        let (mut volume, recovery) = Self::open_image(medium, image, superblock, tables)?;
+        let (mut volume, recovery) = Self::open_image(medium, image, tables)?;
         if crowded {
             volume.checkpoint()?;
         }
         Ok((volume, recovery))
     }
 
-    /// The volume of an image whose epoch has been opened, with these tables.
+    /// The volume of an image, with these tables. Opens an epoch of it.
     pub(crate) fn open_image(
         medium: Arc<dyn Medium>,
         mut image: Image,
-        superblock: Superblock,
         tables: TableStore,
     ) -> Result<(Self, Recovery), VolumeError> {
-        let (epoch, recovery) = (superblock.epoch, image.recovery);
+        let (superblock, recovery) = (next_epoch(&image)?, image.recovery);
+        let areas = image.areas.clone();
         let stamp = image.state.stamp;
         let lost = std::mem::take(&mut image.state.lost);
         let notes = image.state.notes.clone();
-        let layer = layer(medium, image, epoch)?;
+        let layer = layer(
+            Arc::clone(&medium),
+            image,
+            superblock.epoch,
+            tables.stored(),
+        )?;
+        if let Some(error) = tables.stored().take_error() {
+            return Err(load::of_store(error));
+        }
+        // Nothing is written before all that an opening reads has been read.
+        let superblock = open_epoch(&medium, &areas, superblock)?;
         let mut volume = Volume {
             layer,
             tables,

@@ -266,6 +266,7 @@ impl Placed {
                 Name::Old(_) if !copies.trusted => before.digest,
                 _ => UNSHAREABLE,
             },
+            is_unreadable: true,
         };
         self.changed.push(handle);
         self.lost.push(handle);
@@ -304,6 +305,7 @@ impl Placed {
                 place: packed.map_or(ObjectPlace::Unit(copy.ppn), ObjectPlace::Packed),
                 write_seq: copy.record.write_seq,
                 digest,
+                is_unreadable: matches!(copy.quality, Quality::Lost | Quality::Broken),
             };
             self.changed.push(*handle);
             if let Some(FoundSlot {

@@ -5,22 +5,26 @@ use std::sync::Arc;
 
 use flashlore_content::history::History;
 use flashlore_content::{Digest, DigestTag, NoCensus, NoEncoder};
-use flashlore_flash::{BlockId, Flash, Lpn, ObjectId, Ppn};
+use flashlore_flash::{BlockId, Flash, ObjectId, Ppn};
 use flashlore_ftl::content::Policies;
-use flashlore_ftl::content::bytes::{Restored, RestoredObject, RestoredPacked, RestoredPlace};
+use flashlore_ftl::content::bytes::{Restored, RestoredInRam};
 use flashlore_ftl::content::parts::{EncodedOf, Of, Past, Present};
 use flashlore_ftl::core::restore::{RestoredBlock, RestoredBlocks, RestoredState};
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::direct::Direct;
+use flashlore_ftl::mapping::objects::FoundObject;
 use flashlore_ftl::mapping::packs::Slot;
 use flashlore_ftl::{ContentDevice, PlainFtl};
 use flashlore_medium::Medium;
+use flashlore_metadata::StoredTables;
 
 use crate::dirty::DirtyPages;
 use crate::encoder::Bytes;
 use crate::error::VolumeError;
 use crate::format::journal::JournalValue;
-use crate::format::{BlockRow, BlockState, Identity, MapRow, ObjectPlace, ObjectRow, Table};
+use crate::format::{
+    BlockRow, BlockState, Identity, MapRow, ObjectNote, ObjectPlace, ObjectRow, Table,
+};
 use crate::image::Image;
 use crate::layer::{Kept, Layer, OnMedium, Plain, WithObjects};
 use crate::nand::{BlockLife, Found, Nand};
@@ -35,6 +39,7 @@ pub(crate) fn layer(
     medium: Arc<dyn Medium>,
     image: Image,
     epoch: u32,
+    tables: StoredTables<ObjectNote>,
 ) -> Result<Box<dyn Layer>, VolumeError> {
     let id = image.superblock.identity.clone();
     let blocks = restored_blocks(&image);
@@ -42,28 +47,10 @@ pub(crate) fn layer(
     for &block in image.active.keys() {
         programmed.mark(block);
     }
-    let (pages, objects) = (&image.state.changed_pages, &image.state.placed.changed);
-    let mut located;
-    if id.has_objects() {
-        located = DirtyPages::of(Table::Objects, &id);
-        objects.iter().for_each(|&object| located.mark(object));
-    } else {
-        located = DirtyPages::of(Table::Map, &id);
-        pages
-            .iter()
-            .for_each(|&lpn| located.mark(ObjectId::of_page(lpn)));
-    }
     let mut packed = DirtyPages::of(Table::Packs, &id);
     for &pack in &image.state.placed.changed_packs {
         packed.mark(pack);
     }
-    let write_seqs = image
-        .state
-        .placed
-        .objects
-        .iter()
-        .map(|o| o.write_seq)
-        .collect();
     let waiting = SharedWaiting::default();
     let found = Found {
         epoch,
@@ -71,11 +58,10 @@ pub(crate) fn layer(
         since: image.root.sequence,
         position: image.tail.position,
         lives: lives(&image),
-        write_seqs,
+        tables,
         young: image.state.young,
         window: image.state.history.as_ref().map_or(0, History::oldest),
         window_noted: image.state.window,
-        located,
         packed,
         waiting: waiting.clone(),
         programmed,
@@ -109,11 +95,11 @@ pub(crate) fn layer(
         };
     }
     let values = image.tail.batches.into_iter().flat_map(|b| b.values);
-    let packed = found.packed(&values.collect::<Vec<_>>());
+    let in_ram = found.in_ram(&values.collect::<Vec<_>>());
     let encoder = Bytes::new(id.key, waiting);
     match id.trusts_digests() {
-        false => with_objects::<All<DigestTag>>(nand, &id, found, encoder, packed),
-        true => with_objects::<All<Digest>>(nand, &id, found, encoder, packed),
+        false => with_objects::<All<DigestTag>>(nand, &id, found, encoder, in_ram),
+        true => with_objects::<All<Digest>>(nand, &id, found, encoder, in_ram),
     }
 }
 
@@ -144,40 +130,32 @@ impl FoundObjects {
         handles.filter(|handle| self.alive[handle.index()])
     }
 
-    /// Those of them that are encoded; `values` are those of the journal.
-    fn packed(&self, values: &[JournalValue]) -> Vec<RestoredPacked<Arc<PackedValue>>> {
+    /// Those that are encoded and in no packed page; `values` are those of the journal.
+    fn in_ram(&self, values: &[JournalValue]) -> Vec<RestoredInRam<Arc<PackedValue>>> {
         let Placed {
             objects,
-            packs,
             in_journal,
             ..
         } = &self.placed;
-        let packed = self.handles().filter_map(|handle| {
+        let in_ram = self.handles().filter_map(|handle| {
             let packed = objects[handle.index()].packed()?;
-            let journal = in_journal.get(&handle).map(|n| &values[n.index()]);
-            let slots = packs.get(packed.pack.index()).and_then(Option::as_ref);
-            let slot = slots.and_then(|p| p.slots.get(packed.slot.index()).copied());
-            Some(RestoredPacked {
-                slot: slot.unwrap_or(Slot {
+            let value = &values[in_journal.get(&handle)?.index()];
+            Some(RestoredInRam {
+                slot: Slot {
                     object: handle,
-                    lpn: journal.map_or(Lpn(0), |value| value.head.lpn),
+                    lpn: value.head.lpn,
                     length: packed.length,
-                }),
-                base: packed.base,
-                place: match journal {
-                    Some(journal) => RestoredPlace::Ram(safe(handle, journal)),
-                    None => RestoredPlace::Page(packed.pack),
                 },
+                value: safe(value),
             })
         });
-        packed.collect()
+        in_ram.collect()
     }
 }
 
 /// A value that stands in the journal.
-fn safe(object: ObjectId, value: &JournalValue) -> Arc<PackedValue> {
+fn safe(value: &JournalValue) -> Arc<PackedValue> {
     let value = PackedValue::stored(value.head, &value.bytes);
-    value.note_holder(object);
     value.note_safe();
     Arc::new(value)
 }
@@ -187,7 +165,7 @@ fn with_objects<T>(
     id: &Identity,
     found: FoundObjects,
     encoder: T::Encoder,
-    packed: Vec<RestoredPacked<EncodedOf<T>>>,
+    in_ram: Vec<RestoredInRam<EncodedOf<T>>>,
 ) -> Result<Box<dyn Layer>, VolumeError>
 where
     T: OnMedium + 'static,
@@ -196,16 +174,19 @@ where
     let rows = &found.placed.objects;
     let restored = found.handles().map(|handle| {
         let row = &rows[handle.index()];
-        RestoredObject {
+        let (location, packed) = match row.place {
+            ObjectPlace::Packed(packed) => (Ppn(packed.pack.0), Some(packed.base)),
+            ObjectPlace::Unit(unit) => (unit, None),
+        };
+        FoundObject {
             handle,
-            location: match row.place {
-                ObjectPlace::Packed(_) => Ppn::NONE,
-                ObjectPlace::Unit(unit) => unit,
-            },
+            location,
+            packed,
             content: T::Content::of(row.digest),
+            note: row.note(),
         }
     });
-    let mut objects: Vec<RestoredObject<T::Content>> = restored.collect();
+    let mut objects: Vec<FoundObject<T::Content, ObjectNote>> = restored.collect();
     // The index keeps the youngest.
     objects.sort_by_key(|o| rows[o.handle.index()].write_seq);
     let policies = Policies {
@@ -217,7 +198,7 @@ where
     let restored = Restored {
         map: &found.map,
         objects: &objects,
-        packed,
+        in_ram,
         packs: found.placed.packs,
         history: found.history,
         blocks: &found.blocks,

@@ -74,9 +74,9 @@ impl Volume {
 
     /// Whether an address holds a value that was lost, or one that differs from it.
     fn needs_lost(&self, lpn: Lpn, ppn: Ppn, unit: &StoredUnit) -> bool {
-        let held = self.layer.map_row(lpn).as_object();
-        let base = self.layer.object_row(held).base();
-        let mut objects = [Some(held), base].into_iter().flatten();
+        let held = self.layer.object_of(lpn);
+        let base = held.and_then(|held| self.layer.base_of(held));
+        let mut objects = [held, base].into_iter().flatten();
         objects.any(|object| self.lies_lost(object, ppn, unit))
     }
 
@@ -116,18 +116,17 @@ impl Volume {
         if unit.record.kind != UnitKind::Packed {
             return false;
         }
-        self.layer.object_row(owner).packed().is_some_and(|row| {
-            self.layer.pack_row(row.pack).unit == ppn
-                && packed::value(&*unit.bytes, row.slot).is_some_and(|(head, _)| head.lost)
+        self.layer.slot_of(owner).is_some_and(|(at, slot)| {
+            at == ppn && packed::value(&*unit.bytes, slot).is_some_and(|(head, _)| head.lost)
         })
     }
 
     /// A lost value, with the addresses that hold it or differ from it.
     fn lost_value(&self, object: ObjectId, unit: Ppn) -> Finding {
         let needs = |&lpn: &Lpn| {
-            let held = self.layer.map_row(lpn).as_object();
-            let differs = || self.layer.object_row(held).base();
-            held == object || differs() == Some(object)
+            let held = self.layer.object_of(lpn);
+            let differs = || held.and_then(|held| self.layer.base_of(held));
+            held == Some(object) || differs() == Some(object)
         };
         Finding {
             unit,

@@ -26,14 +26,9 @@ pub(crate) fn write_superblock(
     Ok(superblock)
 }
 
-/// Makes it durable that the volume is in use, and that events go on after the last one that counts, in a new epoch.
-pub(crate) fn open_epoch(
-    medium: &dyn Medium,
-    image: &Image,
-    epoch: u32,
-) -> Result<Superblock, VolumeError> {
-    // What was read may lie in a cache alone: the process before may have ended without a barrier.
-    medium.sync()?;
+/// The superblock of a volume that is in use, and whose events go on after the last one that counts, in a new epoch.
+pub(crate) fn next_epoch(image: &Image) -> Result<Superblock, VolumeError> {
+    let epoch = image.superblock.epoch + 1;
     let after = image.state.sequence;
     let mut superblock = image.superblock.clone();
     superblock
@@ -47,7 +42,18 @@ pub(crate) fn open_epoch(
     }
     superblock.epoch = epoch;
     superblock.in_use = true;
-    write_superblock(medium, &image.areas, superblock)
+    Ok(superblock)
+}
+
+/// Makes an epoch durable.
+pub(crate) fn open_epoch(
+    medium: &dyn Medium,
+    areas: &Areas,
+    superblock: Superblock,
+) -> Result<Superblock, VolumeError> {
+    // What was read may lie in a cache alone: the process before may have ended without a barrier.
+    medium.sync()?;
+    write_superblock(medium, areas, superblock)
 }
 
 /// Derives both superblocks from the rest of a volume, which is newer ([`VolumeError::OldSuperblocks`]): the journal

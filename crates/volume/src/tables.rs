@@ -1,7 +1,9 @@
-//! Writing the checkpoint tables: the rows of pages that have changed go to their store, whose commits the checkpoints are.
+//! The tables in their store, whose commits are the checkpoints.
 //!
-//! Most pages are written before the checkpoint begins, a few at a time ([`TableStore::clean`]): one that changes again
-//! is written again. What is left when it begins is written at once, so that the tables hold the state after one event.
+//! Map, objects, owners of units and free handles are the translation layer's own tables ([`StoredTables`]): what it changes
+//! is changed there, in pages that come and go. Of packed pages, blocks and history it has its own form; the rows of pages
+//! that have changed are handed over before a checkpoint begins, a few at a time ([`TableStore::clean`]), and what is left
+//! when it begins at once, so that the tables hold the state after one event.
 //!
 //! Invariants: a row that differs from what the store has is in a page that is marked as changed; the commit that has begun
 //! last is that of the open checkpoint, or of the last one.
@@ -11,43 +13,41 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use flashlore_content::history::{EntryNumber, PinnedInstant};
-use flashlore_flash::{BlockId, Lpn, ObjectId, PackId, Stream};
+use flashlore_flash::{BlockId, Lpn, ObjectId, PackId, Stream, TableName};
 use flashlore_ftl::blocks::BlockPhase;
 use flashlore_medium::Medium;
-use flashlore_metadata::{Access, MetadataError, Store};
+use flashlore_metadata::{Access, MetadataError, Store, StoredTables};
 
-use crate::dirty::DirtyPages;
 use crate::error::{NandError, VolumeError};
 use crate::format::cursor::Writer;
 use crate::format::{
-    Areas, BlockRow, BlockState, HistoryRoot, Identity, Note, PageInTable, Root, RowId, Table,
+    Areas, BlockRow, BlockState, HistoryRoot, Identity, Note, ObjectNote, PageInTable, Root, RowId,
+    Table,
 };
 use crate::layer::Layer;
 use crate::load::of_store;
 use crate::nand::Nand;
 use crate::notes::Notes;
 
-/// Pages of the store that memory has room for: those that are on their way to the medium, and those above them.
-const FRAMES: usize = 2048;
+/// Pages of the store that memory has room for: 1 GiB.
+const FRAMES: usize = 1 << 18;
 
 /// The tables in their store, and what of them has changed.
 pub(crate) struct TableStore {
     id: Identity,
-    store: Store,
+    stored: StoredTables<ObjectNote>,
     /// Nothing of the history is in the store yet.
     is_new: bool,
-    /// At which of those that are cleaned, and at which page of it, cleaning goes on.
+    /// At which of those that are handed over, and at which page of it, cleaning goes on.
     cursor: (usize, PageInTable),
-    /// Map rows that changed.
-    pub mapped: DirtyPages<Lpn>,
     /// Where the history lies in its ring.
     ring: Ring,
     /// Checksums of the pages of pins, what they keep, and notes, as they were written last.
     written: HashMap<(u8, PageInTable), u64>,
 }
 
-/// The tables of which pages are written before a checkpoint begins.
-const CLEANED: [Table; 4] = [Table::Map, Table::Objects, Table::Packs, Table::Blocks];
+/// The tables of which pages are handed over before a checkpoint begins.
+const HANDED_OVER: [Table; 2] = [Table::Packs, Table::Blocks];
 
 /// The ring of history rows: the entry with this number has this row.
 #[derive(Debug, Clone, Copy)]
@@ -93,12 +93,17 @@ impl TableStore {
                 store.commit()
             )));
         }
+        let ids = [
+            TableName::Map,
+            TableName::Objects,
+            TableName::FreeHandles,
+            TableName::Owners,
+        ];
         Ok(TableStore {
             id: id.clone(),
-            store,
+            stored: StoredTables::new(store, ids.map(|name| Table::named(name).id())),
             is_new: false,
             cursor: (0, PageInTable(0)),
-            mapped: DirtyPages::of(Table::Map, id),
             ring: Ring {
                 number: EntryNumber::default(),
                 row: first,
@@ -106,6 +111,16 @@ impl TableStore {
             },
             written: HashMap::new(),
         })
+    }
+
+    /// The tables of the translation layer.
+    pub fn stored(&self) -> StoredTables<ObjectNote> {
+        self.stored.clone()
+    }
+
+    /// Whether a checkpoint is due, since the pages that have changed would soon find no room.
+    pub fn wants_checkpoint(&self) -> bool {
+        self.stored.with(|store| store.wants_commit())
     }
 
     /// What there is to write of the history.
@@ -144,54 +159,42 @@ impl TableStore {
         }
     }
 
-    /// Once the checkpoint before is durable, what only the root before that reached is free.
-    fn settle(&mut self, nand: &mut Nand) -> Result<(), NandError> {
-        nand.finish_checkpoint()?;
-        if self.store.is_committing() {
-            self.store.end_commit();
-        }
-        Ok(())
-    }
-
     /// Writes up to so many pages that have changed; how many it wrote. Where there are fewer it has been once
     /// around.
     pub fn clean(&mut self, layer: &mut dyn Layer, most: u32) -> Result<u32, NandError> {
         if layer.core().flash().open_checkpoint().is_some() {
             return Ok(0);
         }
-        self.settle(layer.core_mut().flash_mut())?;
-        let mut wrote = 0;
+        layer.core_mut().flash_mut().finish_checkpoint()?;
+        let mut handed_over = 0;
         let mut turns = 0;
-        while wrote < most && turns <= CLEANED.len() {
+        while handed_over < most && turns <= HANDED_OVER.len() {
             let (table, from) = self.cursor;
-            let Some(page) = self.next_dirty(layer, CLEANED[table], from) else {
-                self.cursor = ((table + 1) % CLEANED.len(), PageInTable(0));
+            let Some(page) = next_changed(layer, HANDED_OVER[table], from) else {
+                self.cursor = ((table + 1) % HANDED_OVER.len(), PageInTable(0));
                 turns += 1;
                 continue;
             };
-            self.hand_over(layer, CLEANED[table], page)?;
+            self.hand_over(layer, HANDED_OVER[table], page)?;
             self.cursor = (table, page.following());
-            wrote += 1;
+            handed_over += 1;
         }
-        let cleaned = self.store.clean(most as usize);
-        cleaned.map_err(|error| failed(layer, error))?;
-        Ok(wrote)
+        let cleaned = self.stored.with(|store| store.clean(most as usize));
+        cleaned.map_or_else(|error| Err(failed(layer, error)), |pages| Ok(pages as u32))
     }
 
     /// Pages that have changed, but for those of the history.
     pub fn dirty_pages(&self, layer: &dyn Layer) -> u32 {
         let nand = layer.core().flash();
-        let (mapped, located) = (self.mapped.count(), nand.located.count());
-        mapped + located + nand.packed.count() + nand.programmed.count()
+        let in_store = self.stored.with(|store| store.dirty_pages());
+        in_store as u32 + nand.packed.count() + nand.programmed.count()
     }
 
     /// The store is new, and perhaps larger than what there is of the volume: the next checkpoint writes all of that.
     pub fn mark_all(&mut self, nand: &mut Nand) {
         self.is_new = true;
-        self.mapped.mark_all(Table::Map, &nand.id);
         nand.programmed.mark_all(Table::Blocks, &nand.id);
         if nand.id.has_objects() {
-            nand.located.mark_all(Table::Objects, &nand.id);
             nand.packed.mark_all(Table::Packs, &nand.id);
         }
     }
@@ -204,12 +207,14 @@ impl TableStore {
         stamp: u64,
         notes: &Notes,
     ) -> Result<u64, NandError> {
-        self.settle(layer.core_mut().flash_mut())?;
+        layer.core_mut().flash_mut().finish_checkpoint()?;
         let history = self.history(layer, notes);
-        layer.core_mut().flash_mut().mark_touched();
-        for table in CLEANED {
+        for unit in layer.core_mut().flash_mut().take_newly_bad() {
+            layer.distrust(unit);
+        }
+        for table in HANDED_OVER {
             let mut from = PageInTable(0);
-            while let Some(page) = self.next_dirty(layer, table, from) {
+            while let Some(page) = next_changed(layer, table, from) {
                 self.hand_over(layer, table, page)?;
                 from = page.following();
             }
@@ -221,15 +226,17 @@ impl TableStore {
                 }
             }
         }
-        let nand = layer.core().flash();
+        let nand = layer.core_mut().flash_mut();
+        nand.heed_tables();
+        nand.writable()?;
         let root = Root {
-            checkpoint: self.store.commit() + 1,
+            checkpoint: self.stored.with(|store| store.commit()) + 1,
             epoch: nand.epoch,
             sequence: nand.sequence,
             stamp,
             history: history.root,
         };
-        let pending = self.store.begin_commit(&root.encode());
+        let pending = { &self.stored }.with(|store| store.begin_commit(&root.encode()));
         let pending = pending.map_err(|error| failed(layer, error))?;
         let nand = layer.core_mut().flash_mut();
         nand.begin_checkpoint(&root, pending);
@@ -243,27 +250,6 @@ impl TableStore {
             versioned.note_stored();
         }
         Ok(root.checkpoint)
-    }
-
-    /// The first page of a table from one on that has changed.
-    fn next_dirty(
-        &self,
-        layer: &dyn Layer,
-        table: Table,
-        from: PageInTable,
-    ) -> Option<PageInTable> {
-        let nand = layer.core().flash();
-        let has_objects = self.id.has_objects();
-        match table {
-            Table::Map if has_objects => self.mapped.next(from),
-            Table::Map => {
-                let (mapped, located) = (self.mapped.next(from), nand.located.next(from));
-                mapped.into_iter().chain(located).min()
-            }
-            Table::Objects => nand.located.next(from).filter(|_| has_objects),
-            Table::Packs => nand.packed.next(from),
-            _ => nand.programmed.next(from),
-        }
     }
 
     /// The store gets the rows of a page as they are now.
@@ -281,13 +267,6 @@ impl TableStore {
         self.set_rows(layer, table, rows.clone(), fill)?;
         let nand = layer.core_mut().flash_mut();
         match table {
-            Table::Map => {
-                self.mapped.clear(page);
-                if !self.id.has_objects() {
-                    nand.located.clear(page);
-                }
-            }
-            Table::Objects => nand.located.clear(page),
             Table::Packs => nand.packed.clear(page),
             _ => nand.programmed.clear(page),
         }
@@ -329,8 +308,8 @@ impl TableStore {
     ) -> Result<(), NandError> {
         let used = (rows.end.0 - rows.start.0) as usize * usize::from(table.row_bytes(&self.id));
         let first = flashlore_metadata::Row(rows.start.0);
-        loop {
-            let absent = match self.store.rows_to_set(table.id(), first) {
+        let mut set = |store: &mut Store| loop {
+            let absent = match store.rows_to_set(table.id(), first) {
                 Ok(out) => {
                     let (used, unused) = out.split_at_mut(used);
                     fill(layer, used);
@@ -338,12 +317,22 @@ impl TableStore {
                     return Ok(());
                 }
                 Err(Access::Absent(fetch)) => fetch,
-                Err(Access::Error(error)) => return Err(failed(layer, error)),
+                Err(Access::Error(error)) => return Err(error),
             };
             // A page above it.
-            let fetched = self.store.fetch_at_once(&absent);
-            fetched.map_err(|error| failed(layer, error))?;
-        }
+            store.fetch_at_once(&absent)?;
+        };
+        let set = self.stored.with(&mut set);
+        set.map_err(|error| failed(layer, error))
+    }
+}
+
+/// The first page from one on of a table that is handed over that has changed.
+fn next_changed(layer: &dyn Layer, table: Table, from: PageInTable) -> Option<PageInTable> {
+    let nand = layer.core().flash();
+    match table {
+        Table::Packs => nand.packed.next(from),
+        _ => nand.programmed.next(from),
     }
 }
 
@@ -360,12 +349,9 @@ fn failed(layer: &mut dyn Layer, error: MetadataError) -> NandError {
 }
 
 fn fill(layer: &dyn Layer, table: Table, rows: Range<RowId>, out: &mut [u8]) {
-    let id = &layer.core().flash().id;
     let mut out = Writer::new(out);
     for RowId(row) in RowId::each(rows) {
         match table {
-            Table::Map => layer.map_row(Lpn(row)).encode(&mut out),
-            Table::Objects => layer.object_row(ObjectId(row)).encode(id, &mut out),
             Table::Packs => layer.pack_row(PackId(row)).encode(&mut out),
             _ => block_row(layer, BlockId(row)).encode(&mut out),
         }

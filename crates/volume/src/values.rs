@@ -8,7 +8,7 @@
 //! or, if it is needed no more, among those forgotten.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use flashlore_flash::{Lpn, ObjectId};
 use parking_lot::Mutex;
@@ -22,8 +22,6 @@ pub struct PackedValue {
     pub(crate) what: ValueState,
     /// How durable it is.
     state: AtomicU8,
-    /// The object that it is the value of, once it is held.
-    holder: AtomicU32,
 }
 
 /// What a packed value is.
@@ -55,7 +53,6 @@ impl PackedValue {
                 bytes: bytes.into(),
             },
             state: AtomicU8::new(WAITS),
-            holder: AtomicU32::new(ObjectId::NONE.0),
         }
     }
 
@@ -68,13 +65,7 @@ impl PackedValue {
                 length,
             },
             state: AtomicU8::new(WAITS),
-            holder: AtomicU32::new(object.0),
         }
-    }
-
-    /// It is the value of an object.
-    pub(crate) fn note_holder(&self, object: ObjectId) {
-        self.holder.store(object.0, Ordering::Relaxed);
     }
 
     /// It has been programmed, or written to the journal.
@@ -86,8 +77,12 @@ impl PackedValue {
         self.state.load(Ordering::Relaxed) == WAITS
     }
 
-    /// Head and bytes; `write_seqs` are those of objects.
-    pub(crate) fn parts<'a>(&'a self, write_seqs: &[u64], zeros: &'a [u8]) -> (Head, &'a [u8]) {
+    /// Head and bytes; `write_seq` knows that of an object.
+    pub(crate) fn parts<'a>(
+        &'a self,
+        write_seq: impl Fn(ObjectId) -> u64,
+        zeros: &'a [u8],
+    ) -> (Head, &'a [u8]) {
         match &self.what {
             ValueState::Stored { head, bytes } => (*head, bytes),
             ValueState::Lost {
@@ -100,7 +95,7 @@ impl PackedValue {
                     lpn: *lpn,
                     length,
                     lost: true,
-                    write_seq: write_seqs.get(object.index()).copied().unwrap_or(0),
+                    write_seq: write_seq(*object),
                     base: 0,
                     stamp: 0,
                     digest: Default::default(),
@@ -128,8 +123,6 @@ pub(crate) struct Waiting {
     held: Vec<Arc<PackedValue>>,
     /// Writes whose values were given up before they were safe.
     forgotten: Vec<Young>,
-    /// Objects that have come to lie elsewhere.
-    touched: Vec<ObjectId>,
     /// Values that lead to a look for those that are not needed.
     patience: usize,
 }
@@ -147,9 +140,7 @@ pub(crate) struct Due {
 
 impl Waiting {
     /// A value becomes that of an object.
-    pub fn hold(&mut self, object: ObjectId, value: &Arc<PackedValue>) {
-        value.note_holder(object);
-        self.touched.push(object);
+    pub fn hold(&mut self, value: &Arc<PackedValue>) {
         if !value.waits() {
             return;
         }
@@ -182,19 +173,6 @@ impl Waiting {
             values: values.collect(),
             forgotten: std::mem::take(&mut self.forgotten),
         }
-    }
-
-    /// The objects that these are the values of come to lie elsewhere.
-    pub fn touch_holders(&mut self, values: &[Arc<PackedValue>]) {
-        let holders = values.iter();
-        let holders = holders.map(|value| ObjectId(value.holder.load(Ordering::Relaxed)));
-        self.touched
-            .extend(holders.filter(|object| object.is_some()));
-    }
-
-    /// Objects that have come to lie elsewhere since the last call.
-    pub fn take_touched(&mut self) -> Vec<ObjectId> {
-        std::mem::take(&mut self.touched)
     }
 }
 

@@ -210,6 +210,7 @@ impl Volume {
         page: Prepared,
     ) -> Result<(), VolumeError> {
         self.check_range(lpn)?;
+        self.look(lpn, |volume| volume.layer.places(lpn))?;
         self.begin_change(now)?;
         let paid = self.layer.keep_pace();
         paid.map_err(|error| VolumeError::of(error, lpn))?;
@@ -234,10 +235,24 @@ impl Volume {
         page: &Prepared,
     ) -> Result<EncodingPlan, VolumeError> {
         self.check_range(lpn)?;
-        let planned = self.layer.plan_encoding(lpn, page.digest);
+        let planned = self.look(lpn, |volume| volume.layer.plan_encoding(lpn, page.digest))?;
         let planned = planned.map_err(|error| VolumeError::of(error, lpn))?;
         let nand = self.layer.core().flash();
         Ok(EncodingPlan::new(planned, |ppn| nand.place_of(ppn)))
+    }
+
+    /// Does something that changes nothing: a page of the tables that cannot be read for it concerns this address alone.
+    pub(crate) fn look<A>(
+        &mut self,
+        lpn: Lpn,
+        look: impl FnOnce(&mut Self) -> A,
+    ) -> Result<A, VolumeError> {
+        self.layer.core_mut().flash_mut().heed_tables();
+        let found = look(self);
+        match self.layer.core_mut().flash_mut().forgive_tables() {
+            Some(source) => Err(VolumeError::Unreadable { lpn, source }),
+            None => Ok(found),
+        }
     }
 
     fn unit(&self, lpn: Lpn, page: Prepared) -> StoredUnit {
@@ -260,7 +275,6 @@ impl Volume {
             Written::Stored => None,
             Written::Shared { write_seq } => Some(Change::Share { lpn, write_seq }),
         };
-        self.tables.mapped.mark(lpn);
         self.take_event(change)
     }
 
@@ -275,7 +289,7 @@ impl Volume {
     /// Out of range, or the stored page cannot be read any more.
     pub fn read(&mut self, lpn: Lpn, page: &mut PageBytes) -> Result<(), VolumeError> {
         self.check_range(lpn)?;
-        match self.layer.read(lpn) {
+        match self.look(lpn, |volume| volume.layer.read(lpn))? {
             Ok(Some(unit)) => *page = *unit.bytes,
             Ok(None) => *page = [0; PAGE_BYTES],
             Err(FtlError::Device(source @ (NandError::Rot { .. } | NandError::Medium(_)))) => {
@@ -302,7 +316,7 @@ impl Volume {
     /// Out of range, or a page that waits to be programmed cannot be read any more.
     pub fn plan_read(&mut self, lpn: Lpn) -> Result<ReadPlan, VolumeError> {
         self.check_range(lpn)?;
-        let held = self.layer.plan(lpn);
+        let held = self.look(lpn, |volume| volume.layer.plan(lpn))?;
         let held = held.map_err(|error| VolumeError::of(error, lpn))?;
         let nand = self.layer.core().flash();
         Ok(ReadPlan::new(held, |ppn| nand.place_of(ppn)))
@@ -314,10 +328,10 @@ impl Volume {
     /// Out of range, no space for the old version, or the store failed.
     pub fn trim(&mut self, now: u64, lpn: Lpn) -> Result<(), VolumeError> {
         self.check_range(lpn)?;
+        self.look(lpn, |volume| volume.layer.places(lpn))?;
         self.begin_change(now)?;
         let held = self.layer.trim(lpn);
         if held.map_err(|error| VolumeError::of(error, lpn))? {
-            self.tables.mapped.mark(lpn);
             self.take_event(Some(Change::Trim { lpn }))?;
         }
         Ok(())
@@ -466,7 +480,8 @@ impl Volume {
             collection: core.has_steps(),
             flush: unsettled > 0 && 2 * unsettled + 2 >= core.free_blocks() as usize,
             checkpoint: nand.young_count() >= self.checkpoint_after / 2
-                || nand.journal.is_full_to(4),
+                || nand.journal.is_full_to(4)
+                || self.tables.wants_checkpoint(),
             discard: nand.keeps_too_many(),
         }
     }
@@ -543,13 +558,16 @@ impl Volume {
 
     fn is_checkpoint_due(&self) -> bool {
         let nand = self.layer.core().flash();
-        nand.young_count() >= self.checkpoint_after || nand.journal.is_full_to(2)
+        nand.young_count() >= self.checkpoint_after
+            || nand.journal.is_full_to(2)
+            || self.tables.wants_checkpoint()
     }
 
     /// Refuses changes once the store has failed; takes a checkpoint if one is due. What happens next happens
     /// at `now`, or a moment after what was before, whatever the clock does.
     pub(crate) fn begin_release(&mut self, now: u64) -> Result<(), VolumeError> {
-        let nand = self.layer.core().flash();
+        let nand = self.layer.core_mut().flash_mut();
+        nand.heed_tables();
         nand.writable()?;
         if self.is_checkpoint_due() {
             // One that has begun may be enough.

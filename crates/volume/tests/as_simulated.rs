@@ -6,6 +6,7 @@ use crate::support;
 
 use std::sync::Arc;
 
+use crate::support::twin::Twin;
 use flashlore_content::delta::{Short, Value};
 use flashlore_content::{Digest, Encoder, NoCensus, PageBytes, VolumeKey};
 use flashlore_delta::Codec;
@@ -86,11 +87,12 @@ impl Encoder<Digest, Unit> for Bytes {
 }
 
 /// A device that might fail, so that victims are read before they are emptied, and never does.
-type Device = Faulty<MemoryFlash<Unit>>;
+type Device = Faulty<Twin<MemoryFlash<Unit>>>;
 type Simulated = ContentFtl<Digest, Device, NoCensus, Resident, Bytes, Past>;
 
 fn simulated(id: &Identity) -> Simulated {
-    let flash = Faulty::new(MemoryFlash::new(geometry(id).unwrap()), Odds::default(), 0);
+    let flash = Twin::new(MemoryFlash::new(geometry(id).unwrap()), id);
+    let flash = Faulty::new(flash, Odds::default(), 0);
     let policies = Policies {
         dedup: dedup_options(id),
         encoding: encoding_options(id),

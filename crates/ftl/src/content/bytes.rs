@@ -4,18 +4,20 @@
 use flashlore_content::Encoder;
 use flashlore_content::history::History;
 use flashlore_flash::{
-    Cause, Completion, Flash, Lpn, ObjectId, Owner, PackId, PackSlot, Ppn, Ready, Tag, Time, When,
+    Cause, Completion, Flash, Lpn, ObjectId, Owned, Owner, PackId, PackSlot, Ppn, Ready, Tag, Time,
+    When,
 };
 
 use super::device::{ContentDevice, Policies};
 use super::encoding::Encoded;
-use super::parts::{EncodedOf, Failure, ObjectsOf, PageOf, Parts};
+use super::parts::{EncodedOf, Failure, NoteOf, ObjectsOf, PageOf, Parts};
 use super::store::Store;
 use crate::core::Core;
 use crate::core::restore::RestoredBlocks;
 use crate::error::OptionsError;
 use crate::map_cache::Resident;
-use crate::mapping::objects::Objects;
+use crate::mapping::Mapping;
+use crate::mapping::objects::{FoundObject, Objects};
 use crate::mapping::packing::Packing;
 use crate::mapping::packs::{Packs, RestoredPack, Slot};
 use crate::options::FtlOptions;
@@ -26,35 +28,13 @@ use crate::policies::{Asked, Policy, PolicySet};
 /// many in a row there is no end.
 const MOST_ROUNDS: u32 = 1000;
 
-/// An object found by a recovery.
+/// An encoded value found by a recovery that is in no packed page yet.
 #[derive(Debug, Clone, Copy)]
-pub struct RestoredObject<C> {
-    /// Its handle.
-    pub handle: ObjectId,
-    /// Where it lies; of a packed one, nowhere.
-    pub location: Ppn,
-    /// Its content.
-    pub content: C,
-}
-
-/// A packed object found by a recovery.
-#[derive(Debug, Clone, Copy)]
-pub struct RestoredPacked<V> {
-    /// Its slot, which names it.
+pub struct RestoredInRam<V> {
+    /// Its slot, which names its object.
     pub slot: Slot,
-    /// What it needs to be decoded, or [`ObjectId::NONE`].
-    pub base: ObjectId,
-    /// Where it is.
-    pub place: RestoredPlace<V>,
-}
-
-/// Where a packed object is.
-#[derive(Debug, Clone, Copy)]
-pub enum RestoredPlace<V> {
-    /// In the packed page with this number.
-    Page(PackId),
-    /// In no page yet.
-    Ram(V),
+    /// The value.
+    pub value: V,
 }
 
 /// Where a value is to be read, so that whoever asked can do it while the device goes on. What is named holds as
@@ -105,13 +85,13 @@ pub enum HeldEncoded<V> {
 
 /// What a recovery found.
 #[derive(Debug)]
-pub struct Restored<'a, C, V> {
+pub struct Restored<'a, C, N, V> {
     /// An object handle, or [`ObjectId::NONE`], for each exported page.
     pub map: &'a [ObjectId],
     /// The objects that something refers to, the first to be forgotten by the index at the front.
-    pub objects: &'a [RestoredObject<C>],
-    /// Those of them that are packed.
-    pub packed: Vec<RestoredPacked<V>>,
+    pub objects: &'a [FoundObject<C, N>],
+    /// Those of them that are encoded and in no packed page.
+    pub in_ram: Vec<RestoredInRam<V>>,
     /// Packed pages by number.
     pub packs: Vec<Option<RestoredPack>>,
     /// Old versions, where they are kept.
@@ -130,18 +110,18 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         options: FtlOptions,
         policies: Policies<T::Encoder>,
         ledger: T::Ledger,
-        found: Restored<'_, T::Content, EncodedOf<T>>,
+        found: Restored<'_, T::Content, NoteOf<T>, EncodedOf<T>>,
     ) -> Result<Self, OptionsError> {
         let Restored {
             map,
             objects,
-            packed,
+            in_ram,
             packs,
             history,
             blocks,
         } = found;
         let dedup = policies.dedup;
-        let whole = objects.iter().filter(|o| o.location.is_some());
+        let whole = objects.iter().filter(|o| o.packed.is_none());
         let whole = whole.map(|o| (o.location, Owner::object(o.handle)));
         let pages = (0..).map(PackId).zip(&packs);
         let pages = pages.filter_map(|(n, pack)| Some((pack.as_ref()?.location, Owner::pack(n))));
@@ -149,17 +129,16 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         let log = policies.encoding.is_some();
         let options = FtlOptions { log, ..options };
         let core = Core::restore(flash, options, blocks, whole.chain(pages))?;
-        let placed = objects.iter().map(|o| (o.handle, o.location, o.content));
         let kept = history.iter().flat_map(History::objects);
         let restored = Objects::restore(
             &core.flash.tables(),
             map,
             most,
             dedup.fingerprint_bits,
-            placed,
+            objects,
             kept,
         );
-        let alive = |o: &&RestoredObject<T::Content>| restored.references(o.handle) > 0;
+        let alive = |o: &&FoundObject<T::Content, NoteOf<T>>| restored.references(o.handle) > 0;
         let mut set = PolicySet::new(&Asked {
             dedup,
             encoding: policies.encoding,
@@ -180,7 +159,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
             located: Vec::new(),
         };
         let mut ftl = ContentDevice { core, store };
-        ftl.restore_packed(packed, packs);
+        ftl.restore_packed(objects, in_ram, packs);
         for object in objects {
             if ftl.candidate(object.content).is_none() {
                 ftl.store.index(object.handle);
@@ -195,7 +174,8 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
 
     fn restore_packed(
         &mut self,
-        packed: Vec<RestoredPacked<EncodedOf<T>>>,
+        found: &[FoundObject<T::Content, NoteOf<T>>],
+        in_ram: Vec<RestoredInRam<EncodedOf<T>>>,
         packs: Vec<Option<RestoredPack>>,
     ) {
         let Store {
@@ -208,32 +188,18 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
             return;
         };
         packing.most_packs = Self::most_packs(&self.core);
-        for RestoredPacked { slot, base, place } in &packed {
-            if base.is_some() {
-                objects.pin(*base, slot.object);
-            }
-            let page = match place {
-                RestoredPlace::Page(page) => *page,
-                RestoredPlace::Ram(_) => PackId::NONE,
-            };
-            objects.set_packed(slot.object, page, *base);
-        }
         let is_live = |objects: &ObjectsOf<T>, object: ObjectId| {
             object.is_some() && objects.references(object) > 0 && objects.is_delta(object)
         };
         packing.packs = Packs::restore(packs, |object| is_live(objects, object));
-        packing.packed = packed.len() as u32;
-        for RestoredPacked { slot, place, .. } in packed {
-            if let RestoredPlace::Ram(value) = place {
-                encoder.hold(slot.object, &value);
-                let live = is_live(objects, slot.object);
-                let page = packing.packs.restore_in_ram(slot, live, value);
-                objects.repack(slot.object, page);
-            }
+        for RestoredInRam { slot, value } in in_ram {
+            encoder.hold(slot.object, &value);
+            let live = is_live(objects, slot.object);
+            let page = packing.packs.restore_in_ram(slot, live, value);
+            objects.repack(slot.object, page);
         }
-        let alone = (0..objects.handles())
-            .map(ObjectId)
-            .filter(|&object| objects.is_pinned_alone(object));
+        packing.packed = found.iter().filter(|o| o.packed.is_some()).count() as u32;
+        let alone = found.iter().filter(|o| objects.is_pinned_alone(o.handle));
         packing.pinned = alone.count() as u32;
         for (page, on_flash) in packing.packs.used() {
             if on_flash {
@@ -264,6 +230,25 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
     /// The flash pages that hold an object: that of its base, if it has one, and its own.
     pub fn places(&self, object: ObjectId) -> [Option<Ppn>; 2] {
         self.store.places(object)
+    }
+
+    /// The objects that lie in a valid unit.
+    pub fn objects_in(&self, ppn: Ppn) -> Vec<ObjectId> {
+        let owner = self.core.owner_of(ppn);
+        match (owner.owned(), &self.store.packing) {
+            (Owned::Pack(_), Some(_)) => {
+                let mut objects = Vec::new();
+                self.store
+                    .each_value(owner, &mut |object| objects.push(object));
+                objects
+            }
+            _ => vec![owner.as_object()],
+        }
+    }
+
+    /// Changes what the device keeps of an object.
+    pub fn change_note(&mut self, object: ObjectId, change: impl FnOnce(&mut NoteOf<T>)) {
+        self.store.objects.change_note(object, change);
     }
 
     /// Erases the blocks in which nothing is valid.

@@ -453,7 +453,7 @@ impl<T: Parts> ContentDevice<T> {
         if T::HOLDS_MORE {
             self.store.make_room(&mut self.core, when.at)?;
         }
-        let object = self.store.objects.allocate(write.content);
+        let object = self.store.objects.allocate(write.content, write.lpn);
         let (ppn, done) = match self.append_new(when, object, &write, tag) {
             Ok(appended) => appended,
             Err(error) => {

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use flashlore_content::{Content, Encoder, Ledger};
-use flashlore_flash::Flash;
+use flashlore_flash::{Flash, Tables};
 
 use crate::core::Core;
 use crate::error::FtlError;
@@ -65,6 +65,8 @@ pub type EncodedOf<T> =
     <<T as Parts>::Encoder as Encoder<<T as Parts>::Content, PageOf<T>>>::Encoded;
 /// Where the tables are.
 pub type TablesOf<T> = <<T as Parts>::Flash as Flash>::Tables;
+/// What the device keeps of each object.
+pub type NoteOf<T> = <TablesOf<T> as Tables>::Note;
 /// The map and the objects.
 pub type ObjectsOf<T> = Objects<<T as Parts>::Content, TablesOf<T>>;
 /// The policies.

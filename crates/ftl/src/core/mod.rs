@@ -41,7 +41,8 @@ mod spare;
 mod wear;
 
 use flashlore_flash::{
-    BlockId, Finished, Flash, Geometry, Lpn, Owner, PoolId, Ppn, Stream, Table, Tables, Tag, Time,
+    BlockId, Finished, Flash, Geometry, Lpn, Owner, PoolId, Ppn, Stream, Table, TableName, Tables,
+    Tag, Time,
 };
 
 use crate::alloc::Plane;
@@ -199,9 +200,11 @@ where
         let looks_at_open_frontiers = matches!(options.collect.trigger, Trigger::Dispatch { .. })
             || fills_with_copies(&options);
         Ok(Core {
-            owners: flash
-                .tables()
-                .filled(Owner::page(Lpn(0)), geometry.units() as usize),
+            owners: flash.tables().filled(
+                TableName::Owners,
+                Owner::page(Lpn(0)),
+                geometry.units() as usize,
+            ),
             victims: Victims::new(options.collect.victims, options.seed),
             seal_times: options
                 .collect

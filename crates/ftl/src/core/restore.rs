@@ -75,7 +75,9 @@ where
             }
         }
         for (ppn, owner) in owners {
-            core.owners.set(ppn.index(), owner);
+            if core.owners.get(ppn.index()) != owner {
+                core.owners.set(ppn.index(), owner);
+            }
             core.blocks.set_valid(core.geometry.block_of(ppn), ppn);
         }
         for &block in &found.sealing {

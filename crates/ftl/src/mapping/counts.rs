@@ -70,7 +70,7 @@ const REFERENCES: u32 =
     ReferenceKind::Live.mask() | ReferenceKind::Kept.mask() | ReferenceKind::Pins.mask();
 
 /// The counts and marks of one object.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Counts(u32);
 
 impl Counts {

@@ -1,6 +1,6 @@
 //! Logical page number to physical unit: four bytes a page, no object table.
 
-use flashlore_flash::{Lpn, Owner, Ppn, Table, Tables};
+use flashlore_flash::{Lpn, Owner, Ppn, Table, TableName, Tables};
 
 use super::Mapping;
 
@@ -14,15 +14,17 @@ impl<S: Tables> Direct<S> {
     /// Nothing is mapped.
     pub fn new(tables: &S, exported: u32) -> Self {
         Direct {
-            units: tables.filled(Ppn::NONE, exported as usize),
+            units: tables.filled(TableName::Map, Ppn::NONE, exported as usize),
         }
     }
 
-    /// A map as a recovery found it.
+    /// A map as a recovery found it; rows that are so already stay as they are.
     pub fn restore(tables: &S, units: impl ExactSizeIterator<Item = Ppn>) -> Self {
         let mut map = Direct::new(tables, units.len() as u32);
         for (lpn, ppn) in units.enumerate() {
-            map.units.set(lpn, ppn);
+            if map.units.get(lpn) != ppn {
+                map.units.set(lpn, ppn);
+            }
         }
         map
     }

@@ -9,19 +9,24 @@
 //! References are of three kinds, counted apart (`counts`): live ones of logical pages, *kept* ones of
 //! old versions, and *pins*.
 //!
-//! Invariants: the counts are the references there are; an object without references is on the free list
+//! Invariants: the counts are the references there are; an object without references has a free row
 //! and maps nowhere; a base is no delta; an object that is to be hashed in idle time has one live reference.
+
+use std::marker::PhantomData;
 
 use flashlore_content::Content;
 use flashlore_content::dedup::index::Members;
-use flashlore_flash::{Lpn, ObjectId, PackId, Ppn, Row, Table, Tables};
+use flashlore_flash::{
+    FreeRows, Links, Lpn, Note, ObjectId, PackId, PackSlot, Ppn, Row, Table, TableName, Tables,
+};
 
 use super::counts::{Counts, DELTA, INDEXED, PACKED, ReferenceKind, Spilled, UNHASHED};
 
-/// One stored value: 16 bytes for a tag, so that a cache line holds whole ones.
-#[derive(Debug, Clone, Copy)]
-struct Object<C> {
-    /// Where it lies, or its packed page; of a free handle, the next free one.
+/// One stored value: 16 bytes for a tag, so that a cache line holds whole ones. Where it is laid out in bytes these are
+/// location, counts and link, 4 bytes each, note and content.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Object<C, N> {
+    /// Where it lies, or its packed page; of a free handle, the link of that.
     location: Ppn,
     /// References, and what the object is.
     counts: Counts,
@@ -29,16 +34,22 @@ struct Object<C> {
     /// Of a delta its base. Of any other, which may be one, the exclusive or of the handles of the packed
     /// objects that need it: with one pin, which it is.
     link: ObjectId,
+    /// What the device keeps of it.
+    note: N,
 }
 
-impl<C: Content> Row for Object<C> {
-    const BYTES: usize = 12 + C::BYTES;
+/// Where the note lies in the bytes of an object.
+const NOTE_AT: usize = 12;
+
+impl<C: Content, N: Note> Row for Object<C, N> {
+    const BYTES: usize = NOTE_AT + N::BYTES + C::BYTES;
 
     fn encode(self, out: &mut [u8]) {
         self.location.encode(&mut out[..4]);
         self.counts.encode(&mut out[4..8]);
         self.link.encode(&mut out[8..12]);
-        self.content.encode(&mut out[12..]);
+        self.note.encode(&mut out[NOTE_AT..][..N::BYTES]);
+        self.content.encode(&mut out[NOTE_AT + N::BYTES..]);
     }
 
     fn decode(bytes: &[u8]) -> Self {
@@ -46,80 +57,216 @@ impl<C: Content> Row for Object<C> {
             location: Ppn::decode(&bytes[..4]),
             counts: Counts::decode(&bytes[4..8]),
             link: ObjectId::decode(&bytes[8..12]),
-            content: C::decode(&bytes[12..]),
+            note: N::decode(&bytes[NOTE_AT..][..N::BYTES]),
+            content: C::decode(&bytes[NOTE_AT + N::BYTES..]),
         }
     }
+}
+
+impl<C: Content, N: Note> Object<C, N> {
+    /// A row of nobody.
+    fn unused() -> Self {
+        Self::of_byte(0)
+    }
+
+    /// Its packed page and its base, if it is packed.
+    #[inline(always)]
+    pub fn packed(&self) -> Option<(PackId, ObjectId)> {
+        let base = match self.counts.has(DELTA) {
+            true => self.link,
+            false => ObjectId::NONE,
+        };
+        (self.counts.has(PACKED)).then_some((PackId(self.location.0), base))
+    }
+
+    /// Where it lies, or its packed page.
+    pub fn location(&self) -> Ppn {
+        self.location
+    }
+
+    /// Its content.
+    pub fn content(&self) -> C {
+        self.content
+    }
+
+    /// What the device keeps of it.
+    pub fn note(&self) -> N {
+        self.note
+    }
+}
+
+/// What the device keeps of the object with these bytes.
+pub fn note_of<N: Note>(row: &[u8]) -> N {
+    N::decode(&row[NOTE_AT..][..N::BYTES])
 }
 
 /// The map and the object table, in tables of `S`.
 #[derive(Debug)]
 pub struct Objects<C: Content, S: Tables> {
     map: S::Of<ObjectId>,
-    table: S::Of<Object<C>>,
+    table: S::Of<Object<C, S::Note>>,
     spilled: Spilled,
-    free: ObjectId,
+    free: S::Free,
     live: u32,
     fingerprint_bits: u32,
+}
+
+/// The links of free rows: where an object would say where it lies.
+struct FreeLinks<'a, C, N, T> {
+    table: &'a mut T,
+    row: PhantomData<(C, N)>,
+}
+
+impl<C: Content, N: Note, T: Table<Object<C, N>>> Links for FreeLinks<'_, C, N, T> {
+    fn get(&self, row: usize) -> u32 {
+        self.table.get(row).location.0
+    }
+
+    fn set(&mut self, row: usize, link: u32) {
+        let location = Ppn(link);
+        self.table.set(
+            row,
+            Object {
+                location,
+                ..Object::unused()
+            },
+        );
+    }
+}
+
+/// An object as a recovery found it.
+#[derive(Debug, Clone, Copy)]
+pub struct FoundObject<C, N> {
+    /// Its handle.
+    pub handle: ObjectId,
+    /// Where it lies, or its packed page.
+    pub location: Ppn,
+    /// If it is packed, what it needs to be decoded, or [`ObjectId::NONE`].
+    pub packed: Option<ObjectId>,
+    /// Its content.
+    pub content: C,
+    /// What the device keeps of it.
+    pub note: N,
 }
 
 impl<C: Content, S: Tables> Objects<C, S> {
     /// Nothing is mapped; `most` objects can exist at a time, their fingerprints are so wide.
     pub fn new(tables: &S, exported: u32, most: u32, fingerprint_bits: u32) -> Self {
         Objects {
-            map: tables.filled(ObjectId::NONE, exported as usize),
-            table: tables.empty(most as usize),
+            map: tables.filled(TableName::Map, ObjectId::NONE, exported as usize),
+            table: tables.empty(TableName::Objects, most as usize),
             spilled: Spilled::default(),
-            free: ObjectId::NONE,
+            free: tables.free_handles(exported),
             live: 0,
             fingerprint_bits,
         }
     }
 
-    /// Objects by handle, location and content, and the pages that map to them; handles in between
-    /// are free. Nothing is packed yet. `kept` are the references of old versions.
+    /// The objects that something refers to, each once, and the pages that map to them; the other handles are free. `kept`
+    /// are the references of old versions. Rows that are so already stay as they are, with their marks for the index, which
+    /// may be those of an object that has left it.
     pub fn restore(
         tables: &S,
         map: &[ObjectId],
         most: u32,
         fingerprint_bits: u32,
-        objects: impl Iterator<Item = (ObjectId, Ppn, C)> + Clone,
+        objects: &[FoundObject<C, S::Note>],
         kept: impl Iterator<Item = ObjectId>,
     ) -> Self {
         let mut restored = Objects::new(tables, map.len() as u32, most, fingerprint_bits);
         for (lpn, &object) in map.iter().enumerate() {
-            restored.map.set(lpn, object);
-        }
-        let rows = objects.clone().map(|(handle, ..)| handle.0 + 1).max();
-        let mut slots: Vec<Option<(Ppn, C)>> = vec![None; rows.unwrap_or(0) as usize];
-        for (handle, ppn, content) in objects {
-            slots[handle.index()] = Some((ppn, content));
-        }
-        let Some(filler) = slots.iter().flatten().next().map(|&(_, content)| content) else {
-            return restored;
-        };
-        for slot in &slots {
-            let (location, content) = slot.unwrap_or((Ppn::NONE, filler));
-            restored.table.push(Object {
-                location,
-                counts: Counts::default(),
-                content,
-                link: ObjectId(0),
-            });
-        }
-        for &object in map.iter().filter(|o| o.is_some()) {
-            restored.add(object, ReferenceKind::Live);
-        }
-        kept.for_each(|object| restored.add(object, ReferenceKind::Kept));
-        for handle in (0..slots.len()).rev() {
-            if slots[handle].is_some() {
-                restored.live += 1;
-            } else {
-                let handle = ObjectId(handle as u32);
-                restored.place(handle, Ppn(restored.free.0));
-                restored.free = handle;
+            if restored.map.get(lpn) != object {
+                restored.map.set(lpn, object);
             }
         }
+        let rows = objects.iter().map(|found| found.handle.index() + 1).max();
+        while restored.table.len() < rows.unwrap_or(0) {
+            restored.table.push(Object::unused());
+        }
+        // By handle, which of them it is.
+        let mut number = vec![u32::MAX; restored.table.len()];
+        for (at, found) in (0..).zip(objects) {
+            number[found.handle.index()] = at;
+        }
+        let rows = restored.found_rows(map, objects, kept, &number);
+        for (mut object, found) in rows.into_iter().zip(objects) {
+            let row = found.handle.index();
+            let before = restored.table.get(row);
+            if before.counts.has(INDEXED) {
+                object.counts.mark(INDEXED);
+            }
+            if before != object {
+                restored.table.set(row, object);
+            }
+        }
+        let free = (0..number.len()).filter(|&row| number[row] == u32::MAX);
+        let free: Vec<usize> = free.collect();
+        for &row in &free {
+            let before = restored.table.get(row);
+            let location = before.location;
+            let unused = Object {
+                location,
+                ..Object::unused()
+            };
+            if before != unused {
+                restored.table.set(row, unused);
+            }
+        }
+        let rows = restored.table.len();
+        let mut links = FreeLinks {
+            table: &mut restored.table,
+            row: PhantomData,
+        };
+        restored.free.restore(&free, rows, &mut links);
+        restored.live = objects.len() as u32;
         restored
+    }
+
+    /// The rows of objects, with every reference counted; `number` says of a handle which of them it is.
+    fn found_rows(
+        &mut self,
+        map: &[ObjectId],
+        objects: &[FoundObject<C, S::Note>],
+        kept: impl Iterator<Item = ObjectId>,
+        number: &[u32],
+    ) -> Vec<Object<C, S::Note>> {
+        let row = |found: &FoundObject<C, S::Note>| {
+            let mut counts = Counts::default();
+            let mut link = ObjectId(0);
+            if let Some(base) = found.packed {
+                counts.mark(PACKED);
+                if base.is_some() {
+                    counts.mark(DELTA);
+                    link = base;
+                }
+            }
+            Object {
+                location: found.location,
+                counts,
+                content: found.content,
+                link,
+                note: found.note,
+            }
+        };
+        let mut rows: Vec<_> = objects.iter().map(row).collect();
+        let mut add = |object: ObjectId, kind: ReferenceKind, dependent: u32| {
+            let at = number.get(object.index()).map(|&at| at as usize);
+            if let Some(row) = at.and_then(|at| rows.get_mut(at)) {
+                self.spilled.add(object, &mut row.counts, kind);
+                row.link.0 ^= dependent;
+            }
+        };
+        for &object in map.iter().filter(|o| o.is_some()) {
+            add(object, ReferenceKind::Live, 0);
+        }
+        kept.filter(|o| o.is_some())
+            .for_each(|object| add(object, ReferenceKind::Kept, 0));
+        for found in objects {
+            if let Some(base) = found.packed.filter(|base| base.is_some()) {
+                add(base, ReferenceKind::Pins, found.handle.0);
+            }
+        }
+        rows
     }
 
     /// The fingerprint that content has here.
@@ -161,39 +308,61 @@ impl<C: Content, S: Tables> Objects<C, S> {
         self.row(object).location
     }
 
-    /// A handle for new content without references yet; it lies nowhere until placed.
+    /// A handle for new content of a logical page, without references yet; it lies nowhere until placed.
     #[inline(always)]
-    pub fn allocate(&mut self, content: C) -> ObjectId {
+    pub fn allocate(&mut self, content: C, lpn: Lpn) -> ObjectId {
         let mut object = Object {
             location: Ppn::NONE,
             counts: Counts::default(),
             content,
             link: ObjectId(0),
+            note: S::Note::default(),
         };
         self.live += 1;
-        if !self.free.is_some() {
+        let table = &self.table;
+        let Some(row) = self.free.take(lpn, |row| table.get(row).location.0) else {
             self.table.push(object);
             return ObjectId((self.table.len() - 1) as u32);
-        }
-        let handle = self.free;
-        let before = self.row(handle);
-        self.free = ObjectId(before.location.0);
-        object.counts = before.counts;
-        self.table.set(handle.index(), object);
-        handle
+        };
+        object.counts = self.table.get(row).counts;
+        self.table.set(row, object);
+        ObjectId(row as u32)
     }
 
     /// Gives a handle back that has no reference.
     #[inline(always)]
     pub fn free(&mut self, object: ObjectId) {
         debug_assert!(self.is_dead(object));
-        let next = self.free;
+        let next = self.free.give_back(object.index());
         self.table.change(object.index(), |record| {
-            record.counts = record.counts.of_next();
-            record.location = Ppn(next.0);
+            let counts = record.counts.of_next();
+            if S::Note::ON {
+                // Where tables outlive a run nothing stays of what was there.
+                *record = Object::unused();
+            }
+            record.counts = counts;
+            record.location = Ppn(next);
         });
-        self.free = object;
         self.live -= 1;
+    }
+
+    /// What the device keeps of an object.
+    pub fn note(&self, object: ObjectId) -> S::Note {
+        self.row(object).note
+    }
+
+    /// Changes what the device keeps of an object.
+    pub fn change_note(&mut self, object: ObjectId, change: impl FnOnce(&mut S::Note)) {
+        self.table
+            .change(object.index(), |record| change(&mut record.note));
+    }
+
+    /// The value of an object lies in this slot of a packed page.
+    #[inline(always)]
+    pub fn note_slot(&mut self, object: ObjectId, slot: PackSlot, length: u16) {
+        if S::Note::ON {
+            self.change_note(object, |note| note.note_slot(slot, length));
+        }
     }
 
     /// Says where new content lies.
@@ -214,7 +383,7 @@ impl<C: Content, S: Tables> Objects<C, S> {
     }
 
     #[inline(always)]
-    fn row(&self, object: ObjectId) -> Object<C> {
+    fn row(&self, object: ObjectId) -> Object<C, S::Note> {
         self.table.get(object.index())
     }
 
@@ -364,12 +533,7 @@ impl<C: Content, S: Tables> Objects<C, S> {
     /// The packed page and the base of an object that is packed; the base may be [`ObjectId::NONE`].
     #[inline(always)]
     pub fn packed(&self, object: ObjectId) -> Option<(PackId, ObjectId)> {
-        let record = self.row(object);
-        let base = match record.counts.has(DELTA) {
-            true => record.link,
-            false => ObjectId::NONE,
-        };
-        (record.counts.has(PACKED)).then_some((PackId(record.location.0), base))
+        self.row(object).packed()
     }
 
     /// The packed page of an object that is a delta.
@@ -464,12 +628,11 @@ impl<C: Content, S: Tables> Objects<C, S> {
             }
         }
         let mut free = vec![false; self.table.len()];
-        let mut at = self.free;
-        while at.is_some() {
-            if std::mem::replace(&mut free[at.index()], true) {
-                return Err(format!("free object list runs in a circle at {at}"));
+        let link = |row| self.table.get(row).location.0;
+        for row in self.free.all(self.table.len(), link)? {
+            if std::mem::replace(&mut free[row], true) {
+                return Err(format!("free object {row} is listed twice"));
             }
-            at = ObjectId(self.at(at).0);
         }
         let mut alive = Vec::new();
         for (at, handle) in (0..self.handles()).map(|at| (at as usize, ObjectId(at))) {

@@ -17,12 +17,12 @@ use std::ops::Range;
 
 use flashlore_flash::{Geometry, GeometryError, PageId, Ppn, UNIT_BYTES};
 use flashlore_medium::SECTOR;
-use flashlore_metadata::Area;
+use flashlore_metadata::{Area, Store};
 
 use super::old::OldAreas;
 use super::record::RECORD_BYTES;
 use super::root::ROOT_BYTES;
-use super::superblock::{FIRST_WITH_STORE, Identity, SUPERBLOCK_BYTES};
+use super::superblock::{FIRST_WITH_LIVE_ROWS, FIRST_WITH_STORE, Identity, SUPERBLOCK_BYTES};
 use super::tables::Table;
 
 /// All parts begin at multiples of so many bytes.
@@ -145,7 +145,7 @@ impl Areas {
         let store = Area {
             at: journal + 2 * id.journal_bytes,
             slots: if is_old { 0 } else { slots(id) },
-            tables: Table::ALL.len() as u16,
+            tables: Table::all(id).len() as u16,
             user_bytes: ROOT_BYTES as u32,
         };
         Ok(Areas {
@@ -207,11 +207,16 @@ impl Areas {
     }
 }
 
-/// Slots of the store: every page twice, as a checkpoint writes anew what the one before still needs, and those on the way
-/// to one that is written beside it.
+/// Slots of the store: every page twice, as a checkpoint writes anew what the one before still needs, and some that a change
+/// may take before the next one.
 pub(crate) fn slots(id: &Identity) -> u32 {
-    let pages: u64 = Table::ALL.iter().map(|table| table.shape(id).pages()).sum();
-    (2 * pages).min(u32::MAX.into()) as u32
+    let tables = Table::all(id).iter();
+    let pages: u64 = tables.map(|table| table.shape(id).pages()).sum();
+    let spare = match id.version < FIRST_WITH_LIVE_ROWS {
+        true => 0,
+        false => 2 * Store::LEAST_FRAMES as u64,
+    };
+    (2 * pages + spare).min(u32::MAX.into()) as u32
 }
 
 fn page_data(geometry: &Geometry) -> usize {

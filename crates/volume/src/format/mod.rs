@@ -26,6 +26,8 @@ pub use journal::{Batch, Change, JournalEntry};
 pub use notes::{ClockNote, Note, NoteKind, PurgeNote};
 pub use record::{PlacedRecord, Record, Slot, UnitKind};
 pub use root::{HistoryRoot, Root};
-pub use rows::{BlockRow, BlockState, MapRow, ObjectPlace, ObjectRow, PackRow, PackedRow};
+pub use rows::{
+    BlockRow, BlockState, MapRow, ObjectNote, ObjectPlace, ObjectRow, PackRow, PackedRow,
+};
 pub use superblock::{Encoding, EpochStart, HistoryIdentity, Identity, Policy, Superblock};
 pub use tables::Table;

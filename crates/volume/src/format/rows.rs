@@ -3,22 +3,21 @@
 //! | offset | bytes | field of a row of the objects |
 //! |---:|---:|---|
 //! | 0 | 4 | unit, of a packed object its packed page |
-//! | 4 | 4 | of a packed object what it is a delta from, all ones for nothing |
-//! | 8 | 8 | write sequence number |
-//! | 16 | 2 | of a packed object bytes of its slot, as the translation layer counts them; 0 for any other |
-//! | 18 | 2 | of a packed object its slot |
-//! | 20 | 4 | zero |
-//! | 24 | 8 | lower half of the digest, zero above 32 bits if no more is known; all 16 bytes where digests are trusted, zero for an object that cannot be read |
+//! | 4 | 4 | what refers to it, and marks: [`flashlore_ftl::mapping::objects`] |
+//! | 8 | 4 | of a delta its base, of any other the exclusive or of the deltas that need it |
+//! | 12 | 12 | [`ObjectNote`]: write sequence number (8), of a packed object bytes of its slot as the translation layer counts them (2) and its slot (2), 2^15 more if it is known that it cannot be read |
+//! | 24 | 8 | lower half of the digest, zero above 32 bits if no more is known; all 16 bytes where digests are trusted, zero if it is not known |
 //!
 //! [`super::tables`] has the bytes of the others.
 
-use flashlore_content::Digest;
-use flashlore_flash::{ObjectId, PackId, Ppn, Stream};
+use flashlore_content::{Content, Digest, DigestTag};
+use flashlore_flash::{Note, ObjectId, PackId, Ppn, Row, Stream};
+use flashlore_ftl::mapping::objects::Object;
 
 use super::PackSlot;
 use super::cursor::{Reader, Writer};
 use super::journal::stream_of;
-use super::superblock::Identity;
+use super::superblock::{FIRST_WITH_LIVE_ROWS, Identity};
 
 /// A row of the map: on a plain volume a unit, otherwise an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,7 +77,76 @@ pub fn known_half(digest: Digest, is_trusted: bool) -> Option<u64> {
     is_known.then_some(half)
 }
 
-/// A row of the object table.
+/// What a volume keeps of an object beside what the translation layer does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ObjectNote {
+    /// Its write sequence number; 0 of a free handle.
+    pub write_seq: u64,
+    /// Of a packed object bytes of its slot, as the translation layer counts them.
+    length: u16,
+    /// Of a packed object its slot, and the mark of what cannot be read.
+    slot: u16,
+}
+
+/// Marks what is known to be unreadable; a packed page has fewer slots.
+const UNREADABLE: u16 = 1 << 15;
+
+impl ObjectNote {
+    /// That of an object of this write; `packed` is the length of its slot, and the slot.
+    pub fn new(write_seq: u64, packed: Option<(u16, PackSlot)>) -> Self {
+        let (length, slot) = packed.unwrap_or_default();
+        ObjectNote {
+            write_seq,
+            length,
+            slot: slot.0,
+        }
+    }
+
+    /// The slot of a packed object.
+    pub fn slot(&self) -> PackSlot {
+        PackSlot(self.slot & !UNREADABLE)
+    }
+
+    /// Whether it is known that it cannot be read.
+    pub fn is_unreadable(&self) -> bool {
+        self.slot & UNREADABLE != 0
+    }
+
+    /// Notes that, or that it can.
+    pub fn set_unreadable(&mut self, is_unreadable: bool) {
+        match is_unreadable {
+            true => self.slot |= UNREADABLE,
+            false => self.slot &= !UNREADABLE,
+        }
+    }
+}
+
+impl Row for ObjectNote {
+    const BYTES: usize = 12;
+
+    fn encode(self, out: &mut [u8]) {
+        let mut out = Writer::new(out);
+        out.u64(self.write_seq).u16(self.length).u16(self.slot);
+    }
+
+    fn decode(bytes: &[u8]) -> Self {
+        let mut fields = Reader::new(bytes);
+        ObjectNote {
+            write_seq: fields.u64(),
+            length: fields.u16(),
+            slot: fields.u16(),
+        }
+    }
+}
+
+impl Note for ObjectNote {
+    fn note_slot(&mut self, slot: PackSlot, length: u16) {
+        self.length = length;
+        self.slot = slot.0 | self.slot & UNREADABLE;
+    }
+}
+
+/// A row of the object table, as far as an opening needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectRow {
     /// Where the object lies.
@@ -87,6 +155,8 @@ pub struct ObjectRow {
     pub write_seq: u64,
     /// Its digest, or as much of it as the policy keeps.
     pub digest: Digest,
+    /// Whether it is known that it cannot be read.
+    pub is_unreadable: bool,
 }
 
 /// Where an object lies.
@@ -116,6 +186,7 @@ impl ObjectRow {
         place: ObjectPlace::Unit(Ppn::NONE),
         write_seq: 0,
         digest: Digest(0),
+        is_unreadable: false,
     };
 
     /// What is stored of it if it is packed.
@@ -132,25 +203,38 @@ impl ObjectRow {
         base.filter(|base| base.is_some())
     }
 
-    /// Writes the row.
-    pub fn encode(&self, id: &Identity, out: &mut Writer<'_>) {
-        let (location, packed) = match self.place {
-            ObjectPlace::Unit(ppn) => (ppn.0, None),
-            ObjectPlace::Packed(packed) => (packed.pack.0, Some(packed)),
-        };
-        out.u32(location);
-        out.u32(packed.map_or(0, |packed| packed.base.0));
-        out.u64(self.write_seq);
-        out.u16(packed.map_or(0, |packed| packed.length));
-        out.u16(packed.map_or(0, |packed| packed.slot.0)).u32(0);
-        match id.trusts_digests() {
-            true => out.u128(self.digest.0),
-            false => out.u64(self.digest.0 as u64),
-        };
+    /// Reads a row.
+    pub fn decode(id: &Identity, row: &[u8]) -> Self {
+        match (id.version < FIRST_WITH_LIVE_ROWS, id.trusts_digests()) {
+            (true, is_trusted) => ObjectRow::decode_old(is_trusted, row),
+            (false, false) => ObjectRow::of::<DigestTag>(row),
+            (false, true) => ObjectRow::of::<Digest>(row),
+        }
     }
 
-    /// Reads a row.
-    pub fn decode(id: &Identity, row: &mut Reader<'_>) -> Self {
+    fn of<C: Content + Into<Digest>>(row: &[u8]) -> Self {
+        let object = Object::<C, ObjectNote>::decode(row);
+        let note = object.note();
+        let place = match object.packed() {
+            None => ObjectPlace::Unit(object.location()),
+            Some((pack, base)) => ObjectPlace::Packed(PackedRow {
+                pack,
+                base,
+                length: note.length,
+                slot: note.slot(),
+            }),
+        };
+        ObjectRow {
+            place,
+            write_seq: note.write_seq,
+            digest: object.content().into(),
+            is_unreadable: note.is_unreadable(),
+        }
+    }
+
+    /// A row of version 5: unit or packed page, base, write sequence number, length, slot, digest.
+    fn decode_old(is_trusted: bool, row: &[u8]) -> Self {
+        let mut row = Reader::new(row);
         let (location, base, write_seq) = (row.u32(), row.u32(), row.u64());
         let (length, slot) = (row.u16(), row.u16());
         row.u32();
@@ -166,11 +250,20 @@ impl ObjectRow {
         ObjectRow {
             place,
             write_seq,
-            digest: match id.trusts_digests() {
+            digest: match is_trusted {
                 true => Digest(row.u128()),
                 false => Digest(u128::from(row.u64())),
             },
+            is_unreadable: false,
         }
+    }
+
+    /// What the volume keeps of it.
+    pub fn note(&self) -> ObjectNote {
+        let packed = self.packed().map(|packed| (packed.length, packed.slot));
+        let mut note = ObjectNote::new(self.write_seq, packed);
+        note.set_unreadable(self.is_unreadable);
+        note
     }
 }
 

@@ -3,24 +3,28 @@
 //! | kind | table | row |
 //! |---:|---|---|
 //! | 0 | map | plain: unit; otherwise object, both 4 bytes, all ones for none |
-//! | 1 | objects | 32 bytes, 40 where digests are trusted: [`super::rows`] |
+//! | 1 | objects | 32 bytes, 40 where digests are trusted: [`super::rows`]; a free one is zero but for its first four bytes, the link of [`flashlore_metadata::FreeByPage`] |
 //! | 2 | packs | packed pages: unit (4), bytes of all slots (2), slots (2) |
 //! | 3 | blocks | state (1: 0 free, 1 sealed, 2 open), stream (1), zero (2), erases (4), generation (8), pages taken (4), zero (4) |
 //! | 4 | versions | LPN (4), object (4), stamp (8): until then the page referred to that, or to none (all ones) |
 //! | 5 | pins | instant (8), 1 if it is a snapshot + 2 if a schedule keeps it (4), rows of it among those kept (4) |
 //! | 6 | kept | LPN (4), object (4): of each pinned instant in turn, in order of the pages |
 //! | 7 | notes | as in [`super::notes`] |
+//! | 8 | owners | of each unit that is needed whose it is ([`Owner`], 4); of any other nothing in particular |
+//! | 9 | free handles | of each page of the objects the first that is free, counted in the page (1) |
+//!
+//! Version 5 had no owners and no free handles, and objects without counts.
 //!
 //! An object that was purged is all ones but for the last bit, in versions and kept.
 
 use std::ops::Range;
 
-use flashlore_flash::Owner;
+use flashlore_flash::{Owner, TableName};
 use flashlore_metadata::{Empty, Shape, TableId};
 
 use super::address::{PageInTable, RowId};
 use super::notes::{NOTE_BYTES, rows_beside_snapshots};
-use super::superblock::Identity;
+use super::superblock::{FIRST_WITH_LIVE_ROWS, Identity};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
@@ -38,14 +42,23 @@ pub enum Table {
     Kept,
     /// Names, marks, purges, clocks.
     Notes,
+    /// Whose units are.
+    Owners,
+    /// Which rows of the objects nobody uses.
+    FreeHandles,
 }
+
+/// Tables of older versions.
+const OLD_TABLES: usize = 8;
+/// Rows of objects that nobody needs, one in so many: what is looked for near a page is found then.
+const SPARE_ROWS: u64 = 16;
 
 /// The most instants that can be pinned.
 pub const MOST_PINS: u32 = 1016;
 
 impl Table {
     /// All tables, in the order of their numbers.
-    pub const ALL: [Table; 8] = [
+    const ALL: [Table; 10] = [
         Table::Map,
         Table::Objects,
         Table::Packs,
@@ -54,7 +67,32 @@ impl Table {
         Table::Pins,
         Table::Kept,
         Table::Notes,
+        Table::Owners,
+        Table::FreeHandles,
     ];
+
+    /// Those of a volume, in the order of their numbers.
+    pub fn all(id: &Identity) -> &'static [Table] {
+        match id.version < FIRST_WITH_LIVE_ROWS {
+            true => &Table::ALL[..OLD_TABLES],
+            false => &Table::ALL,
+        }
+    }
+
+    /// The table that the translation layer calls so.
+    pub fn named(name: TableName) -> Table {
+        match name {
+            TableName::Map => Table::Map,
+            TableName::Objects => Table::Objects,
+            TableName::FreeHandles => Table::FreeHandles,
+            TableName::Owners => Table::Owners,
+        }
+    }
+
+    /// Whether what it holds follows from the others.
+    pub fn is_found_anew(self) -> bool {
+        matches!(self, Table::Owners | Table::FreeHandles)
+    }
 
     /// Its number in the store, and the kind of its pages.
     pub fn id(self) -> TableId {
@@ -63,7 +101,8 @@ impl Table {
 
     pub fn row_bytes(self, id: &Identity) -> u16 {
         match self {
-            Table::Map => 4,
+            Table::Map | Table::Owners => 4,
+            Table::FreeHandles => 1,
             Table::Objects if id.trusts_digests() => 40,
             Table::Objects => 32,
             Table::Packs => 8,
@@ -82,19 +121,35 @@ impl Table {
         match self {
             Table::Map => id.exported,
             Table::Objects if !id.has_objects() => 0,
-            Table::Objects if id.encoding.is_on() => {
-                // Whatever a page refers to, now or before, and the base of each.
-                let named = u64::from(id.exported) + u64::from(entries.unwrap_or(0));
-                (2 * named + 2).min(u64::from(Owner::VALUES)) as u32
+            Table::Objects => {
+                let objects = Table::most_objects(id, units);
+                let spare = match id.version < FIRST_WITH_LIVE_ROWS {
+                    true => 0,
+                    false => objects / SPARE_ROWS,
+                };
+                (objects + spare).min(u64::from(Owner::VALUES)) as u32
             }
-            Table::Objects if id.history.is_some() => units as u32,
-            Table::Objects => units.min(u64::from(id.exported) + 1) as u32,
             Table::Packs if id.encoding.is_on() => units as u32,
             Table::Packs => 0,
             Table::Blocks => id.blocks,
+            Table::Owners => units as u32,
+            Table::FreeHandles => Table::Objects.pages(id),
             Table::Versions | Table::Kept => entries.unwrap_or(0),
             Table::Pins => entries.map_or(0, |_| MOST_PINS),
             Table::Notes => entries.map_or(0, |entries| MOST_PINS + rows_beside_snapshots(entries)),
+        }
+    }
+
+    /// Objects there may be at a time, on a device of so many units.
+    fn most_objects(id: &Identity, units: u64) -> u64 {
+        if id.encoding.is_on() {
+            // Whatever a page refers to, now or before, and the base of each.
+            let entries = id.history.map_or(0, |history| history.entries);
+            return 2 * (u64::from(id.exported) + u64::from(entries)) + 2;
+        }
+        match id.history.is_some() {
+            true => units,
+            false => units.min(u64::from(id.exported) + 1),
         }
     }
 
@@ -112,7 +167,7 @@ impl Table {
 
     /// All tables of a volume, as its store has them.
     pub fn shapes(id: &Identity) -> Vec<(u8, Shape)> {
-        let shapes = Table::ALL
+        let shapes = Table::all(id)
             .iter()
             .map(|table| (*table as u8, table.shape(id)));
         shapes.collect()

@@ -11,7 +11,7 @@
 use flashlore_content::Digest;
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::history::History;
-use flashlore_flash::{Lpn, ObjectId, PackId, Ppn};
+use flashlore_flash::{Lpn, ObjectId, PackId, PackSlot, Ppn};
 use flashlore_ftl::FtlError;
 use flashlore_ftl::content::encoding::EncodingCounters;
 use flashlore_ftl::core::Core;
@@ -19,7 +19,7 @@ use flashlore_ftl::policies::options::SimilarOptions;
 
 use crate::error::NandError;
 use crate::fetch::{HeldPage, PlannedEncoding};
-use crate::format::{MapRow, ObjectRow, PackRow};
+use crate::format::PackRow;
 use crate::nand::Nand;
 use crate::survey::{IndexState, StoredAs, Survey};
 use crate::unit::{Proof, StoredUnit};
@@ -100,12 +100,21 @@ pub(crate) trait Layer: Send {
     fn owners(&self) -> u32;
     /// The units that an owner needs; none if it holds nothing.
     fn places_of_owner(&self, owner: ObjectId) -> [Option<Ppn>; 2];
-    /// A row of the map table.
-    fn map_row(&self, lpn: Lpn) -> MapRow;
-    /// A row of the object table.
-    fn object_row(&self, _handle: ObjectId) -> ObjectRow {
-        ObjectRow::NONE
+    /// The object that an address refers to.
+    fn object_of(&self, _lpn: Lpn) -> Option<ObjectId> {
+        None
     }
+    /// What an object is a delta from, if from anything.
+    fn base_of(&self, _object: ObjectId) -> Option<ObjectId> {
+        None
+    }
+    /// The slot of a packed object, and where its page lies.
+    fn slot_of(&self, _object: ObjectId) -> Option<(Ppn, PackSlot)> {
+        None
+    }
+    /// Where digests are trusted: what lies on a unit that is known to be unreadable is not, by whoever opens the volume
+    /// next.
+    fn distrust(&mut self, _unit: Ppn) {}
     /// A row of the table of packed pages.
     fn pack_row(&self, _pack: PackId) -> PackRow {
         PackRow::NONE

@@ -10,7 +10,7 @@ use flashlore_content::dedup::{BoundedIndex, DedupCounters};
 use flashlore_content::delta::Never;
 use flashlore_content::history::History;
 use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
-use flashlore_flash::{Lpn, ObjectId, PackId, Ppn, Tag, When};
+use flashlore_flash::{Lpn, ObjectId, PackId, PackSlot, Ppn, Tag, When};
 use flashlore_ftl::content::decision::{Committed, Write};
 use flashlore_ftl::content::encoding::EncodingCounters;
 use flashlore_ftl::content::parts::{Memory, Of, Parts};
@@ -22,19 +22,17 @@ use flashlore_ftl::{ContentDevice, FtlError, Outcome};
 use super::{Layer, LayerError, Versioned, Written};
 use crate::error::NandError;
 use crate::fetch::{HeldPage, PlannedEncoding};
-use crate::format::rows::UNSHAREABLE;
-use crate::format::{MapRow, ObjectPlace, ObjectRow, PackRow, PackedRow, Slot, UnitKind};
+use crate::format::{PackRow, Slot, UnitKind};
 use crate::nand::Nand;
 use crate::survey::{IndexState, StoredAs, Survey};
 use crate::unit::{LOST, Proof, StoredUnit};
 use crate::values::{Ahead, PackedValue};
 
 /// As much of a digest as a policy keeps of every object.
-pub(crate) trait Kept: Content<Index = BoundedIndex> + Send {
+pub(crate) trait Kept: Content<Index = BoundedIndex> + Into<Digest> + Send {
     /// Whether bytes are compared before a page is shared.
     const VERIFY: bool;
     fn of(digest: Digest) -> Self;
-    fn digest(self) -> Digest;
 }
 
 impl Kept for DigestTag {
@@ -42,18 +40,12 @@ impl Kept for DigestTag {
     fn of(digest: Digest) -> Self {
         digest.tag()
     }
-    fn digest(self) -> Digest {
-        Digest(u128::from(self.0))
-    }
 }
 
 impl Kept for Digest {
     const VERIFY: bool = false;
     fn of(digest: Digest) -> Self {
         digest
-    }
-    fn digest(self) -> Digest {
-        self
     }
 }
 
@@ -98,8 +90,7 @@ pub(crate) struct WithObjects<T: OnMedium> {
 
 impl<T: OnMedium> WithObjects<T> {
     pub(super) fn write_seq(&self, object: ObjectId) -> u64 {
-        let write_seqs = &self.ftl.core().flash().write_seqs;
-        write_seqs.get(object.index()).copied().unwrap_or(0)
+        self.ftl.objects().note(object).write_seq
     }
 
     /// Notes the write sequence number of an object that a write has made.
@@ -107,11 +98,8 @@ impl<T: OnMedium> WithObjects<T> {
         if matches!(done.outcome, Outcome::Silent | Outcome::Shared) {
             return;
         }
-        let (object, flash) = (done.object, self.ftl.core_mut().flash_mut());
-        if flash.write_seqs.len() <= object.index() {
-            flash.write_seqs.resize(object.index() + 1, 0);
-        }
-        flash.write_seqs[object.index()] = write_seq;
+        self.ftl
+            .change_note(done.object, |note| note.write_seq = write_seq);
     }
 
     /// Writes anew what an object held that could not be read, for those who share it still: the write that brought it
@@ -128,9 +116,13 @@ impl<T: OnMedium> WithObjects<T> {
             return Ok(());
         }
         match self.ftl.rewrite(When::now(0), lpn, object, unit) {
-            Ok(_) | Err(FtlError::Full { .. }) => Ok(()),
-            Err(other) => Err(other),
+            Ok(_) => self
+                .ftl
+                .change_note(object, |note| note.set_unreadable(false)),
+            Err(FtlError::Full { .. }) => {}
+            Err(other) => return Err(other),
         }
+        Ok(())
     }
 
     /// Whether what was encoded before the write began is a delta from what the object holds still.
@@ -167,7 +159,7 @@ fn is_same<T: OnMedium>(
 ) -> Result<bool, LayerError> {
     let unit = &write.page;
     let mut places = ftl.places(object).into_iter().flatten();
-    let known_bad = places.any(|ppn| ftl.core().flash().is_bad(ppn));
+    let known_bad = places.any(|ppn| ftl.core().flash().is_bad(ppn)) || is_unreadable(ftl, object);
     // What was looked up is a half of the digest.
     if ftl.objects().content(object) != write.content && !T::Content::VERIFY {
         return Ok(false);
@@ -177,7 +169,13 @@ fn is_same<T: OnMedium>(
     }
     match ftl.read_object(object) {
         Ok(stored) if stored.record.kind == UnitKind::Lost => Ok(false),
-        Ok(stored) => Ok(stored.bytes == unit.bytes),
+        Ok(stored) => {
+            let same = stored.bytes == unit.bytes;
+            if same && is_unreadable(ftl, object) {
+                ftl.change_note(object, |note| note.set_unreadable(false));
+            }
+            Ok(same)
+        }
         // Which of the values of a packed page it was is not known.
         Err(_) if ftl.objects().is_packed(object) => Ok(false),
         Err(FtlError::Device(NandError::Rot { .. } | NandError::Medium(_))) => {
@@ -188,6 +186,15 @@ fn is_same<T: OnMedium>(
     }
 }
 
+/// Whether the tables say that an object, or its base, cannot be read.
+fn is_unreadable<T: OnMedium>(ftl: &ContentDevice<T>, object: ObjectId) -> bool {
+    let objects = ftl.objects();
+    let base = objects.packed(object).map(|(_, base)| base);
+    let base = base.filter(|base| base.is_some());
+    let mut needed = [Some(object), base].into_iter().flatten();
+    needed.any(|object| objects.note(object).is_unreadable())
+}
+
 /// What an object held that cannot be read any more, under its old write sequence number, if its record says that it is
 /// what a write brings.
 fn held_before<T: OnMedium>(
@@ -196,7 +203,7 @@ fn held_before<T: OnMedium>(
     write: &Write<T::Content, StoredUnit>,
 ) -> Option<StoredUnit> {
     let nand = ftl.core().flash();
-    let write_seq = nand.write_seqs.get(object.index()).copied().unwrap_or(0);
+    let write_seq = ftl.objects().note(object).write_seq;
     let record = match nand.read_record(ftl.objects().at(object)) {
         Ok(Slot::Record(placed)) => placed.record,
         _ => return None,
@@ -385,35 +392,32 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         }
     }
 
-    fn map_row(&self, lpn: Lpn) -> MapRow {
-        MapRow::of_object(self.ftl.objects().get(lpn))
+    fn object_of(&self, lpn: Lpn) -> Option<ObjectId> {
+        self.ftl.objects().object_of(lpn)
     }
 
-    fn object_row(&self, handle: ObjectId) -> ObjectRow {
-        let objects = self.ftl.objects();
-        if !objects.is_alive(handle) {
-            return ObjectRow::NONE;
+    fn base_of(&self, object: ObjectId) -> Option<ObjectId> {
+        let (_, base) = self.ftl.objects().packed(object)?;
+        base.is_some().then_some(base)
+    }
+
+    fn slot_of(&self, object: ObjectId) -> Option<(Ppn, PackSlot)> {
+        let (pack, _) = self.ftl.objects().packed(object)?;
+        let packs = &self.ftl.packing()?.packs;
+        let (slot, _) = packs.slot_of(pack, object)?;
+        Some((packs.at(pack), slot))
+    }
+
+    fn distrust(&mut self, unit: Ppn) {
+        let core = self.ftl.core();
+        if T::Content::VERIFY || !core.blocks().is_valid(unit) || !core.flash().is_bad(unit) {
+            return;
         }
-        let mut places = self.ftl.places(handle).into_iter().flatten();
-        let is_bad = places.any(|ppn| self.core().flash().is_bad(ppn));
-        let shareable = T::Content::VERIFY || !is_bad;
-        let packed = objects.packed(handle).and_then(|(pack, base)| {
-            let (slot, found) = self.ftl.packing()?.packs.slot_of(pack, handle)?;
-            Some(PackedRow {
-                pack,
-                base,
-                length: found.length,
-                slot,
-            })
-        });
-        let whole = || ObjectPlace::Unit(objects.at(handle));
-        ObjectRow {
-            place: packed.map_or_else(whole, ObjectPlace::Packed),
-            write_seq: self.write_seq(handle),
-            digest: match shareable {
-                true => objects.content(handle).digest(),
-                false => UNSHAREABLE,
-            },
+        let lies_there = |object: &ObjectId| self.ftl.places(*object).contains(&Some(unit));
+        let objects = self.ftl.objects_in(unit).into_iter();
+        for object in objects.filter(lies_there).collect::<Vec<_>>() {
+            self.ftl
+                .change_note(object, |note| note.set_unreadable(true));
         }
     }
 

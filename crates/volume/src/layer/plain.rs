@@ -7,7 +7,6 @@ use flashlore_ftl::core::Core;
 
 use super::{Layer, LayerError, Written, no_room};
 use crate::fetch::HeldPage;
-use crate::format::MapRow;
 use crate::nand::Nand;
 use crate::survey::{StoredAs, Survey};
 use crate::unit::{Proof, StoredUnit};
@@ -103,10 +102,6 @@ impl Layer for Plain {
 
     fn places_of_owner(&self, owner: ObjectId) -> [Option<Ppn>; 2] {
         self.places(owner.as_page())
-    }
-
-    fn map_row(&self, lpn: Lpn) -> MapRow {
-        MapRow::of_unit(self.ftl.map().get(lpn))
     }
 
     fn places(&self, lpn: Lpn) -> [Option<Ppn>; 2] {

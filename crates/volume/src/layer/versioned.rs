@@ -110,7 +110,7 @@ impl<T: OnMedium> Versioned for WithObjects<T> {
 
     fn plan_object(&mut self, object: ObjectId) -> Result<(HeldPage, Proof), LayerError> {
         let held = self.ftl.held(object)?.map(&InRam::into_value);
-        let digest = self.ftl.objects().content(object).digest();
+        let digest = self.ftl.objects().content(object).into();
         let check = known_half(digest, !T::Content::VERIFY);
         let by_record = || Proof::WriteSeq(self.write_seq(object));
         Ok((held, check.map_or_else(by_record, Proof::Content)))

@@ -48,7 +48,7 @@ pub(super) fn tables(
         ..Tables::default()
     };
     rows.each(Table::Map, |row, fields| {
-        loaded.map[row.index()] = MapRow::decode(fields);
+        loaded.map[row.index()] = MapRow::decode(&mut Reader::new(fields));
     })?;
     // What was never in use takes no memory.
     rows.each(Table::Objects, |row, fields| {
@@ -56,11 +56,14 @@ pub(super) fn tables(
         loaded.objects.push(ObjectRow::decode(id, fields));
     })?;
     rows.each(Table::Packs, |row, fields| {
-        loaded.packs[row.index()] = PackRow::decode(fields);
+        loaded.packs[row.index()] = PackRow::decode(&mut Reader::new(fields));
     })?;
     rows.each(Table::Blocks, |row, fields| {
-        loaded.blocks[row.index()] = BlockRow::decode(fields);
+        loaded.blocks[row.index()] = BlockRow::decode(&mut Reader::new(fields));
     })?;
+    for &table in Table::all(id).iter().filter(|table| table.is_found_anew()) {
+        rows.each(table, |_, _| {})?;
+    }
     let history = &root.history;
     loaded.versions = rows.in_use(Table::Versions, history.first, history.entries, |row| {
         (Lpn(row.u32()), ObjectId(row.u32()), row.u64())
@@ -82,11 +85,7 @@ struct Rows<'a> {
 
 impl Rows<'_> {
     /// Those rows of a table that lie in pages that were ever written, in order.
-    fn each(
-        &self,
-        table: Table,
-        take: impl FnMut(RowId, &mut Reader<'_>),
-    ) -> Result<(), VolumeError> {
+    fn each(&self, table: Table, take: impl FnMut(RowId, &[u8])) -> Result<(), VolumeError> {
         self.each_of(table, 0..table.rows(self.id), take)
     }
 
@@ -95,7 +94,7 @@ impl Rows<'_> {
         &self,
         table: Table,
         wanted: Range<u32>,
-        mut take: impl FnMut(RowId, &mut Reader<'_>),
+        mut take: impl FnMut(RowId, &[u8]),
     ) -> Result<(), VolumeError> {
         let shape = table.shape(self.id);
         let read = self.stored.each_page(
@@ -105,7 +104,7 @@ impl Rows<'_> {
                 if page.node.level == 0 {
                     let rows = page.rows().chunks_exact(shape.row_bytes.into());
                     for (row, bytes) in (page.first_row(&shape).0..shape.rows).zip(rows) {
-                        take(RowId(row), &mut Reader::new(bytes));
+                        take(RowId(row), bytes);
                     }
                 }
                 Ok::<_, MetadataError>(())
@@ -129,11 +128,11 @@ impl Rows<'_> {
             )));
         }
         let mut found: Vec<Option<T>> = (0..count).map(|_| None).collect();
-        let mut take = |row: RowId, fields: &mut Reader<'_>| {
+        let mut take = |row: RowId, fields: &[u8]| {
             let after_first =
                 (u64::from(row) + u64::from(rows) - u64::from(first)) % u64::from(rows);
             if let Some(place) = found.get_mut(after_first as usize) {
-                *place = Some(decode(fields));
+                *place = Some(decode(&mut Reader::new(fields)));
             }
         };
         // The others may be what nobody needs any more.

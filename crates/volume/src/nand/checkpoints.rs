@@ -67,6 +67,8 @@ impl Nand {
         let Some(open) = self.open_checkpoint.take_if(ended) else {
             return Ok(());
         };
+        // What only the root before this one reached may be written.
+        self.tables.with(|store| store.end_commit());
         self.since = open.sequence;
         self.durable = self.durable.max(open.sequence);
         self.young.forget(open.sequence, open.young_count);

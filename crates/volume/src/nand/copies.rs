@@ -126,8 +126,8 @@ impl Nand {
     /// The record of a unit whose own cannot be read.
     fn lost_record(&self, owner: Owner, from: Ppn) -> Record {
         let young = self.young.in_block(self.geometry.block_of(from));
-        let (write_seq, lpn) = match self.write_seqs.get(owner.as_object().index()) {
-            Some(&write_seq) => (write_seq, Lpn(0)),
+        let (write_seq, lpn) = match self.write_seq(owner.as_object()) {
+            Some(write_seq) => (write_seq, Lpn(0)),
             None => {
                 let last = young.iter().rev().find(|y| y.lpn == owner.as_page());
                 (last.map_or(0, |y| y.write_seq), owner.as_page())

@@ -39,6 +39,8 @@ impl Nand {
         stamp: u64,
         change: Option<Change>,
     ) -> Result<(), NandError> {
+        self.heed_tables();
+        self.writable()?;
         self.sequence = self.next_sequence();
         let sequence = self.sequence;
         match change {
@@ -79,6 +81,27 @@ impl Nand {
     /// Why nothing is written any more, if so.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failed.as_deref()
+    }
+
+    /// From now on nothing is written if a page of the tables could not be had since this was asked last: then not all
+    /// of a change was made.
+    pub(crate) fn heed_tables(&mut self) {
+        if let Some(why) = self.forgive_tables() {
+            self.fail(why.to_string());
+        }
+    }
+
+    /// Why a page of the tables could not be had, if one could not since this was asked last. Where nothing was changed in
+    /// between that concerns nobody else.
+    pub(crate) fn forgive_tables(&mut self) -> Option<NandError> {
+        let failures = self.tables.failures();
+        if failures == self.forgiven {
+            return None;
+        }
+        self.forgiven = failures;
+        let error = self.tables.take_error();
+        let why = error.map(|error| error.to_string()).unwrap_or_default();
+        Some(NandError::Tables(why))
     }
 
     /// From now on nothing is written.
@@ -160,7 +183,8 @@ impl Nand {
         let due = waiting.due(self.sequence);
         let zeros = [0; PAGE_BYTES];
         for value in due.values {
-            let (head, bytes) = value.parts(&self.write_seqs, &zeros);
+            let write_seq = |object| self.write_seq(object).unwrap_or(0);
+            let (head, bytes) = value.parts(write_seq, &zeros);
             let head = self.young.name_lost(head);
             self.journal.push_value(head, bytes);
             value.note_safe();
@@ -179,18 +203,6 @@ impl Nand {
                     stamp,
                 });
             }
-        }
-        for object in waiting.take_touched() {
-            self.located.mark(object);
-        }
-    }
-
-    /// Marks the rows of objects that have come to lie elsewhere.
-    pub(crate) fn mark_touched(&mut self) {
-        let waiting = Arc::clone(&self.waiting);
-        let mut waiting = waiting.lock();
-        for object in waiting.take_touched() {
-            self.located.mark(object);
         }
     }
 }

@@ -20,15 +20,17 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use flashlore_flash::{
-    BlockId, Cause, Completion, Finished, Flash, Geometry, InMemory, ObjectId, Owned, Owner,
-    PackId, PageId, PlaneId, Ppn, Ready, Route, Stream, Tag, Time, Unit,
+    BlockId, Cause, Completion, Finished, Flash, Geometry, ObjectId, Owned, Owner, PackId, PageId,
+    PlaneId, Ppn, Ready, Route, Stream, TableName, Tag, Time, Unit,
 };
+use flashlore_ftl::mapping::objects::note_of;
 use flashlore_medium::{AlignedBuf, Medium};
+use flashlore_metadata::StoredTables;
 
 use crate::dirty::DirtyPages;
 use crate::error::NandError;
 use crate::format::superblock::EPOCH_SHIFT;
-use crate::format::{Areas, Identity, JournalEntry, Record, Slot};
+use crate::format::{Areas, Identity, JournalEntry, ObjectNote, Record, Slot};
 use crate::journal::{Journal, Position};
 use crate::unit::{ELSEWHERE, Proof, StoredUnit, UnitPlace, Units};
 use crate::values::SharedWaiting;
@@ -82,10 +84,10 @@ pub struct Nand {
     young: YoungWrites,
     /// Flash pages read for copying.
     sensed: HashMap<PageId, SensedPage>,
-    /// Write sequence numbers of objects; empty while addresses own units.
-    pub(crate) write_seqs: Vec<u64>,
-    /// Table rows whose location changed.
-    pub(crate) located: DirtyPages<ObjectId>,
+    /// Map, objects and owners of units.
+    tables: StoredTables<ObjectNote>,
+    /// Failures of the tables that only concerned who read.
+    forgiven: u64,
     /// Rows of packed pages that changed.
     pub(crate) packed: DirtyPages<PackId>,
     /// Encoded values in RAM.
@@ -99,6 +101,8 @@ pub struct Nand {
     pub(crate) unreadable: Vec<Ppn>,
     /// Units that are known to be unreadable.
     bad: HashSet<UnitPlace>,
+    /// Those of them of which the tables do not know yet.
+    newly_bad: Vec<Ppn>,
     /// Old versions that ended at this instant or before are given up; and the same as far as the journal,
     /// or the checkpoint, says it.
     window: u64,
@@ -114,12 +118,11 @@ pub(crate) struct Found {
     pub since: u64,
     pub position: Position,
     pub lives: Vec<BlockLife>,
-    pub write_seqs: Vec<u64>,
+    pub tables: StoredTables<ObjectNote>,
     pub young: HashMap<BlockId, Vec<Young>>,
     /// The oldest instant that can be rewound to, and the same as far as it is durable.
     pub window: u64,
     pub window_noted: u64,
-    pub located: DirtyPages<ObjectId>,
     pub packed: DirtyPages<PackId>,
     pub waiting: SharedWaiting,
     pub programmed: DirtyPages<BlockId>,
@@ -150,8 +153,8 @@ impl Nand {
             kept: Vec::new(),
             young: YoungWrites::new(found.young),
             sensed: HashMap::new(),
-            write_seqs: found.write_seqs,
-            located: found.located,
+            forgiven: found.tables.failures(),
+            tables: found.tables,
             packed: found.packed,
             waiting: found.waiting,
             programmed: found.programmed,
@@ -159,6 +162,7 @@ impl Nand {
             lost: Vec::new(),
             unreadable: Vec::new(),
             bad: HashSet::new(),
+            newly_bad: Vec::new(),
             window: found.window,
             window_noted: found.window_noted,
             open_checkpoint: None,
@@ -180,13 +184,14 @@ impl Nand {
             return Some(Proof::Packed);
         }
         match self.id.has_objects() {
-            true => self
-                .write_seqs
-                .get(owner.as_object().index())
-                .copied()
-                .map(Proof::WriteSeq),
+            true => self.write_seq(owner.as_object()).map(Proof::WriteSeq),
             false => Some(Proof::Lpn(owner.as_page())),
         }
+    }
+
+    /// The write sequence number of an object, where there are objects: 0 of a free handle.
+    pub(crate) fn write_seq(&self, object: ObjectId) -> Option<u64> {
+        write_seq_in(&self.tables, object)
     }
 
     /// Whether a record is that of a unit of `owner`.
@@ -222,6 +227,12 @@ impl Nand {
     /// Notes that a unit cannot be read.
     pub(crate) fn note_bad(&mut self, ppn: Ppn) {
         self.bad.insert(self.place_of(ppn));
+        self.newly_bad.push(ppn);
+    }
+
+    /// Units that have become known to be unreadable since the last call.
+    pub(crate) fn take_newly_bad(&mut self) -> Vec<Ppn> {
+        std::mem::take(&mut self.newly_bad)
     }
 
     /// Whether it is known that a unit cannot be read.
@@ -241,10 +252,16 @@ impl Nand {
     }
 }
 
+/// The write sequence number of an object in the tables.
+fn write_seq_in(tables: &StoredTables<ObjectNote>, object: ObjectId) -> Option<u64> {
+    let noted = tables.read(TableName::Objects, object.index(), note_of::<ObjectNote>);
+    noted.map(|noted| noted.write_seq)
+}
+
 impl Flash for Nand {
     type Page = StoredUnit;
     type Error = NandError;
-    type Tables = InMemory;
+    type Tables = StoredTables<ObjectNote>;
     const PROVES: bool = true;
 
     fn is_loss(error: &NandError) -> bool {
@@ -255,8 +272,8 @@ impl Flash for Nand {
         &self.geometry
     }
 
-    fn tables(&self) -> InMemory {
-        InMemory
+    fn tables(&self) -> StoredTables<ObjectNote> {
+        self.tables.clone()
     }
 
     fn read(

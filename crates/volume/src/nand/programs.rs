@@ -8,7 +8,7 @@ use std::ops::Range;
 use flashlore_content::PAGE_BYTES;
 use flashlore_flash::{BlockId, Lpn, Owned, Owner, PageId, PageInBlock, Ppn, Stream, Unit};
 
-use super::Nand;
+use super::{Nand, write_seq_in};
 use crate::error::NandError;
 use crate::format::{JournalEntry, PlacedRecord, Record, UnitKind, packed};
 use crate::unit::{StoredUnit, UnitPlace};
@@ -85,6 +85,7 @@ impl Nand {
         self.buffer[self.areas.record_in_page(ppn)].copy_from_slice(&bytes);
         if record.kind == UnitKind::Lost {
             self.bad.insert(UnitPlace { generation, ppn });
+            self.newly_bad.push(ppn);
         }
         let is_new = matches!(unit, Unit::New { .. });
         match self.owned(owner) {
@@ -96,10 +97,7 @@ impl Nand {
                     self.note_young(ppn, head.write_seq, head.lpn, head.stamp, is_new);
                 }
             }
-            _ => {
-                self.located.mark(owner.as_object());
-                self.note_young(ppn, record.write_seq, record.lpn, record.stamp, is_new);
-            }
+            _ => self.note_young(ppn, record.write_seq, record.lpn, record.stamp, is_new),
         }
         Ok(())
     }
@@ -122,7 +120,9 @@ impl Nand {
         match &page.values {
             Some(values) => {
                 let zeros = [0; PAGE_BYTES];
-                let parts = values.iter().map(|v| v.parts(&self.write_seqs, &zeros));
+                let tables = &self.tables;
+                let write_seq = |object| write_seq_in(tables, object).unwrap_or(0);
+                let parts = values.iter().map(|v| v.parts(write_seq, &zeros));
                 let parts = parts.map(|(head, bytes)| (self.young.name_lost(head), bytes));
                 let space = &mut self.buffer[data];
                 record.write_seq = packed::encode(&self.id.key, parts, space);
@@ -133,11 +133,7 @@ impl Nand {
             }
             None if record.kind == UnitKind::Lost => {
                 self.lost.push(owner.as_object());
-                record.write_seq = self
-                    .write_seqs
-                    .get(owner.as_object().index())
-                    .copied()
-                    .unwrap_or(0);
+                record.write_seq = self.write_seq(owner.as_object()).unwrap_or(0);
                 if let Some(write) = self.young.find(record.write_seq) {
                     (record.lpn, record.stamp) = (write.lpn, write.stamp);
                 }

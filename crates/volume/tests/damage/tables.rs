@@ -13,7 +13,7 @@ use crate::support::page;
 use crate::support::strike::Strike;
 
 /// So many that a slot gets the page again that lay there before.
-const CHECKPOINTS: u32 = 40;
+const CHECKPOINTS: u32 = 120;
 
 /// What lies on the medium after each of some checkpoints.
 fn checkpoints(system: &str) -> Vec<Vec<u8>> {
@@ -50,7 +50,7 @@ fn a_page_of_the_tables_of_an_earlier_checkpoint_is_refused() {
     for system in SYSTEMS {
         let images = checkpoints(system);
         let mut count = 0;
-        for (n, now) in images.iter().enumerate() {
+        for (n, now) in images.iter().enumerate().skip(CHECKPOINTS as usize - 12) {
             let loaded = Loaded::of(&MemoryMedium::from_bytes(now.clone())).unwrap();
             let struck = images[..n].iter().flat_map(|before| {
                 let older = loaded.older_tables(now, before);

@@ -50,7 +50,7 @@ impl Loaded {
         let tables = load::tables(medium, id, &areas, &root)?;
         let stored = Stored::open(medium, areas.store, id.key).expect("it has been read");
         let mut table_pages = Vec::new();
-        for table in Table::ALL {
+        for &table in Table::all(id) {
             for rows in in_use(id, &root, &tables, table) {
                 let note = &mut |page: &StoredPage<'_>| {
                     let at = areas.store.slot(page.slot);

@@ -5,6 +5,7 @@
 
 pub mod loaded;
 pub mod strike;
+pub mod twin;
 pub mod verdict;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};

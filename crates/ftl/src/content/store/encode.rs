@@ -8,12 +8,13 @@
 use flashlore_content::delta::{Short, Value};
 use flashlore_content::{Encoder, Ledger, Sketch};
 use flashlore_flash::{
-    Cause, Completion, Flash, Lpn, ObjectId, Owner, Ready, Stream, Tag, Unit, When,
+    Cause, Completion, Flash, Lpn, Note, ObjectId, Owner, PackId, PackSlot, Ready, Stream, Tag,
+    Unit, When,
 };
 
 use super::Store;
 use crate::content::candidate::{Candidate, CandidateRead};
-use crate::content::parts::{CoreOf, EncodedOf, Failure, PageOf, Parts};
+use crate::content::parts::{CoreOf, EncodedOf, Failure, NoteOf, PageOf, Parts};
 use crate::error::FtlError;
 use crate::map_cache::MapCache;
 use crate::mapping::Mapping;
@@ -151,7 +152,7 @@ impl<T: Parts> Store<T> {
             length,
             value,
         } = encoding;
-        let object = self.objects.allocate(content);
+        let object = self.objects.allocate(content, lpn);
         let base = form.base_object();
         if base.is_some() {
             self.watching_pins(base, |objects| objects.pin(base, object));
@@ -260,14 +261,24 @@ impl<T: Parts> Store<T> {
         let (ppn, done) = core.append_to_frontier(plane, Stream::Log, when, unit, tag)?;
         core.counters.programs_log += 1;
         packing.packs.placed(filler, ppn);
-        self.tell_of_pack(core, owner);
+        self.pack_placed(core, pack);
         Ok(Some(done))
     }
 
-    /// Values that waited in RAM lie in a packed page now: tells the map cache.
-    pub fn tell_of_pack(&self, core: &mut CoreOf<T>, owner: Owner) {
+    /// Values that waited in RAM lie in a packed page now: tells the map cache and the device.
+    pub fn pack_placed(&mut self, core: &mut CoreOf<T>, pack: PackId) {
         if T::CACHED {
-            self.each_value(owner, &mut |object| core.map_cache.moved(object));
+            self.each_value(Owner::pack(pack), &mut |object| {
+                core.map_cache.moved(object);
+            });
+        }
+        let Some(packing) = self.packing.as_ref().filter(|_| NoteOf::<T>::ON) else {
+            return;
+        };
+        for (at, slot) in (0..).map(PackSlot).zip(packing.packs.slots(pack)) {
+            if slot.object.is_some() {
+                self.objects.note_slot(slot.object, at, slot.length);
+            }
         }
     }
 

@@ -264,7 +264,7 @@ impl<T: Parts> Store<T> {
         core.counters.programs_gc += 1;
         packing.packs.placed(Filler::Gc, ppn);
         self.count(|counters| counters.repack_programs += 1);
-        self.tell_of_pack(core, owner);
+        self.pack_placed(core, pack);
         Ok(())
     }
 

@@ -36,7 +36,7 @@ pub struct OldAreas {
 impl OldAreas {
     /// The areas of a volume of these versions whose metadata begin at this byte.
     pub fn at(id: &Identity, metadata: u64) -> OldAreas {
-        let table_pages: u32 = Table::ALL
+        let table_pages: u32 = Table::all(id)
             .iter()
             .map(|&table| OldTable(table).pages(id))
             .sum();

@@ -87,7 +87,7 @@ impl OldTable {
 
     /// The table's first page.
     fn first_page(self, id: &Identity) -> TablePage {
-        let before = Table::ALL.iter().take_while(|&&table| table != self.0);
+        let before = Table::all(id).iter().take_while(|&&table| table != self.0);
         TablePage(before.map(|&table| OldTable(table).pages(id)).sum())
     }
 
@@ -115,6 +115,7 @@ pub fn object_row(id: &Identity, row: &mut Reader<'_>) -> ObjectRow {
         place: packed.map_or(ObjectPlace::Unit(Ppn(location)), ObjectPlace::Packed),
         write_seq,
         digest,
+        is_unreadable: false,
     }
 }
 

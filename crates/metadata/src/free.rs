@@ -1,0 +1,187 @@
+//! Free rows of a table whose pages are on a medium: a list a page, so that what is written together lies together, and
+//! a row that is taken is in a page that is in memory anyway.
+//!
+//! Objects of neighbouring logical pages get rows of one page as far as there are any: the first pages of the table are
+//! shared out among the logical pages in their order. So a run of logical pages is a few pages of the table, whatever was
+//! written in between. What does not fit there goes to the pages behind, which fill one after the other: what is
+//! written together lies together there, and pages that were not needed yet stay unwritten.
+//!
+//! A byte for each page says which of its rows is the first free one, counted in the page; the link of a free row says which
+//! follows, as the difference to the row behind it. So in a page that was never written, all bytes of which are 0,
+//! every row is free and the list is in order. A number that no row of the page has ends the list.
+//!
+//! Invariant: of each page, the rows that its list names are those that nobody uses, each once.
+
+use flashlore_flash::{FreeRows, Links, Lpn, Table};
+
+use crate::address::Shape;
+use crate::error::MetadataError;
+use crate::table::StoredTable;
+
+/// The first free row of a page that has none.
+const NONE: u8 = u8::MAX;
+/// Of the pages behind, one in so many more are used once all of those that are have no free row.
+const MORE: usize = 16;
+
+/// The free rows of a table.
+#[derive(Debug)]
+pub struct FreeByPage {
+    /// The first free row of each page.
+    first: StoredTable<u8>,
+    rows: usize,
+    rows_per_page: usize,
+    /// Pages for the objects of logical pages, in the order of those.
+    own_pages: usize,
+    /// Of the pages behind those that were used.
+    used: usize,
+    /// Where among them a page with free rows was found last.
+    cursor: usize,
+}
+
+impl FreeByPage {
+    /// The free rows of a table of this shape, for objects of so many logical pages.
+    ///
+    /// # Panics
+    /// If a page has more rows than a byte counts, or there are not as many pages.
+    pub(crate) fn new(first: StoredTable<u8>, objects: &Shape, exported: u32) -> Self {
+        let rows_per_page = objects.rows_per_page() as usize;
+        assert!(rows_per_page < usize::from(NONE), "{objects:?}");
+        let pages = objects.leaves() as usize;
+        assert!(first.len() >= pages, "{objects:?} and {first:?}");
+        let own_pages = (exported as usize).div_ceil(rows_per_page);
+        let mut free = FreeByPage {
+            first,
+            rows: objects.rows as usize,
+            rows_per_page,
+            own_pages: own_pages.min(pages),
+            used: 0,
+            cursor: 0,
+        };
+        let mut behind = free.own_pages..pages;
+        let last = behind.rfind(|&page| free.first.get(page) != 0);
+        free.used = last.map_or(0, |page| page + 1 - free.own_pages);
+        free
+    }
+
+    fn pages(&self) -> usize {
+        self.rows.div_ceil(self.rows_per_page)
+    }
+
+    /// The first free row of a page, if there is one.
+    fn first_of(&self, page: usize) -> Option<usize> {
+        self.row_of(page, self.first.get(page))
+    }
+
+    /// A row by its number in its page, if there is one.
+    fn row_of(&self, page: usize, within: u8) -> Option<usize> {
+        let row = page * self.rows_per_page + usize::from(within);
+        (usize::from(within) < self.rows_per_page && row < self.rows).then_some(row)
+    }
+
+    /// The number in its page of what follows a free row.
+    fn next(&self, row: usize, link: u32) -> u8 {
+        let within = (row % self.rows_per_page) as u8;
+        within.wrapping_add(1).wrapping_add(link as u8)
+    }
+
+    /// The link of a row that is followed by another.
+    fn link_to(&self, row: usize, next: u8) -> u32 {
+        let within = (row % self.rows_per_page) as u8;
+        next.wrapping_sub(within.wrapping_add(1)).into()
+    }
+
+    /// The page in which a row for a logical page is to be taken, and the first free row there.
+    fn page_near(&mut self, near: Lpn) -> Option<(usize, usize)> {
+        let found = |page: usize| Some((page, self.first_of(page)?));
+        let own = near.index() / self.rows_per_page;
+        if own < self.own_pages
+            && let Some(free) = found(own)
+        {
+            return Some(free);
+        }
+        let behind = |from: usize, to: usize| (from..to).map(|page| self.own_pages + page);
+        let mut used = behind(self.cursor, self.used).chain(behind(0, self.cursor));
+        let more = (self.used / MORE + 1).min(self.pages() - self.own_pages - self.used);
+        let (page, row) = used
+            .find_map(found)
+            .or_else(|| behind(self.used, self.used + more).find_map(found))
+            .or_else(|| (0..self.own_pages).find_map(found))?;
+        if page >= self.own_pages {
+            self.cursor = page - self.own_pages;
+            if self.cursor >= self.used {
+                self.used += more;
+            }
+        }
+        Some((page, row))
+    }
+
+    /// The free rows of a page, in the order of its list.
+    fn list(&self, page: usize, link: impl Fn(usize) -> u32) -> Result<Vec<usize>, String> {
+        let mut free = Vec::new();
+        let mut at = self.first_of(page);
+        while let Some(row) = at {
+            if free.len() == self.rows_per_page {
+                return Err(format!(
+                    "the free rows of page {page} run in a circle at {row}"
+                ));
+            }
+            free.push(row);
+            at = self.row_of(page, self.next(row, link(row)));
+        }
+        Ok(free)
+    }
+}
+
+impl FreeRows for FreeByPage {
+    fn take(&mut self, near: Lpn, link: impl Fn(usize) -> u32) -> Option<usize> {
+        let Some((page, row)) = self.page_near(near) else {
+            self.first.fail(MetadataError::NoFreeRow);
+            // Nothing that is done with it counts.
+            return Some(0);
+        };
+        let next = self.next(row, link(row));
+        self.first.set(page, next);
+        Some(row)
+    }
+
+    fn give_back(&mut self, row: usize) -> u32 {
+        let page = row / self.rows_per_page;
+        let within = (row % self.rows_per_page) as u8;
+        let next = self
+            .first
+            .change(page, |first| std::mem::replace(first, within));
+        let next = self.row_of(page, next).map_or(NONE, |_| next);
+        self.link_to(row, next)
+    }
+
+    fn all(&self, rows: usize, link: impl Fn(usize) -> u32) -> Result<Vec<usize>, String> {
+        debug_assert_eq!(rows, self.rows);
+        let mut free = Vec::new();
+        for page in 0..self.pages() {
+            free.extend(self.list(page, &link)?);
+        }
+        Ok(free)
+    }
+
+    fn restore(&mut self, free: &[usize], _rows: usize, links: &mut impl Links) {
+        let mut free = free.iter().copied().peekable();
+        for page in 0..self.pages() {
+            let end = (page + 1) * self.rows_per_page;
+            let wanted: Vec<usize> =
+                std::iter::from_fn(|| free.next_if(|&row| row < end)).collect();
+            let there = self.list(page, |row| links.get(row)).map(|mut there| {
+                there.sort_unstable();
+                there
+            });
+            if there.as_ref() == Ok(&wanted) {
+                continue;
+            }
+            let mut next = NONE;
+            for &row in wanted.iter().rev() {
+                links.set(row, self.link_to(row, next));
+                next = (row % self.rows_per_page) as u8;
+            }
+            self.first.set(page, next);
+        }
+    }
+}
