@@ -70,7 +70,7 @@ fn stored() -> OnStore {
     ];
     let numbered: Vec<(u8, Shape)> = (0..).zip(tables).collect();
     Store::create(&medium, &area, &key, 1, &numbered, &[]).unwrap();
-    let (store, _) = Store::open(medium, area, key, Store::LEAST_FRAMES).unwrap();
+    let (store, _) = Store::open(medium, area, key, 32).unwrap();
     OnStore {
         device: common::medium(&geometry()),
         tables: StoredTables::new(store, [0, 1, 2, 3].map(TableId)),

@@ -23,6 +23,9 @@ use crate::space::CountsPlace;
 use crate::store::Store;
 use crate::stored::Stored;
 
+/// Pages in memory beyond those on the paths of its tables.
+const MORE_FRAMES: usize = 4;
+
 /// A root that is to be written once what it reaches is durable.
 #[derive(Debug)]
 pub struct PendingRoot {
@@ -33,8 +36,8 @@ pub struct PendingRoot {
 }
 
 impl Store {
-    /// Pages that the cache has at least: several paths from a leaf to the top, while one is changed.
-    pub const LEAST_FRAMES: usize = 32;
+    /// Slots that changes may take before a commit that is wanted begins.
+    pub const SPARE_SLOTS: u32 = 32;
 
     /// Makes a store whose rows were never written: its first root has this number, which is not 0, these tables by kind,
     /// and these bytes of the user. What an earlier store left in its place counts no more. Nothing is durable yet.
@@ -70,8 +73,8 @@ impl Store {
         medium.write(area.root(commit), &bytes)
     }
 
-    /// Opens the store at its last durable root, with nothing in memory and room there for so many pages,
-    /// [`Store::LEAST_FRAMES`] at least. Answers what the user put into the root.
+    /// Opens the store at its last durable root, with nothing in memory and room there for so many pages, or as many as it
+    /// needs at least: those on a path to the top of each table but for the leaf, and a few more. Answers what the user put into the root.
     ///
     /// # Errors
     /// Neither root holds, counts of slots do not, or the medium failed.
@@ -82,9 +85,11 @@ impl Store {
         frames: usize,
     ) -> Result<(Store, Vec<u8>), MetadataError> {
         let (root, space) = Stored::open(&*medium, area, key)?.into_parts()?;
+        let paths = root.tables.iter().map(|table| table.shape.top());
+        let least = paths.map(usize::from).sum::<usize>() + MORE_FRAMES;
         let store = Store {
             space,
-            cache: Cache::new(frames.max(Store::LEAST_FRAMES)),
+            cache: Cache::new(frames.max(least)),
             tables: root.tables,
             commit: root.commit,
             committing: false,

@@ -23,13 +23,75 @@ const NONE: u8 = u8::MAX;
 /// Of the pages behind, one in so many more are used once all of those that are have no free row.
 const MORE: usize = 16;
 
+/// The rows of a table in pages, and what their links say.
+#[derive(Debug, Clone, Copy)]
+pub struct LinkedRows {
+    rows: usize,
+    per_page: usize,
+}
+
+impl LinkedRows {
+    /// Those of a table of this shape.
+    pub fn of(table: &Shape) -> Self {
+        LinkedRows {
+            rows: table.rows as usize,
+            per_page: table.rows_per_page() as usize,
+        }
+    }
+
+    fn pages(&self) -> usize {
+        self.rows.div_ceil(self.per_page)
+    }
+
+    /// A row by its number in its page, if there is one.
+    fn row(&self, page: usize, within: u8) -> Option<usize> {
+        let row = page * self.per_page + usize::from(within);
+        (usize::from(within) < self.per_page && row < self.rows).then_some(row)
+    }
+
+    /// The number in its page of what follows a free row.
+    fn next(&self, row: usize, link: u32) -> u8 {
+        let within = (row % self.per_page) as u8;
+        within.wrapping_add(1).wrapping_add(link as u8)
+    }
+
+    /// The link of a row that is followed by another.
+    fn link_to(&self, row: usize, next: u8) -> u32 {
+        let within = (row % self.per_page) as u8;
+        next.wrapping_sub(within.wrapping_add(1)).into()
+    }
+
+    /// The free rows of a page whose first one is known, in the order of its list.
+    ///
+    /// # Errors
+    /// A sentence if the list runs in a circle.
+    pub fn list(
+        &self,
+        page: usize,
+        first: u8,
+        link: impl Fn(usize) -> u32,
+    ) -> Result<Vec<usize>, String> {
+        let mut free = Vec::new();
+        let mut at = self.row(page, first);
+        while let Some(row) = at {
+            if free.len() == self.per_page {
+                return Err(format!(
+                    "the free rows of page {page} run in a circle at {row}"
+                ));
+            }
+            free.push(row);
+            at = self.row(page, self.next(row, link(row)));
+        }
+        Ok(free)
+    }
+}
+
 /// The free rows of a table.
 #[derive(Debug)]
 pub struct FreeByPage {
     /// The first free row of each page.
     first: StoredTable<u8>,
-    rows: usize,
-    rows_per_page: usize,
+    rows: LinkedRows,
     /// Pages for the objects of logical pages, in the order of those.
     own_pages: usize,
     /// Of the pages behind those that were used.
@@ -44,56 +106,32 @@ impl FreeByPage {
     /// # Panics
     /// If a page has more rows than a byte counts, or there are not as many pages.
     pub(crate) fn new(first: StoredTable<u8>, objects: &Shape, exported: u32) -> Self {
-        let rows_per_page = objects.rows_per_page() as usize;
-        assert!(rows_per_page < usize::from(NONE), "{objects:?}");
-        let pages = objects.leaves() as usize;
-        assert!(first.len() >= pages, "{objects:?} and {first:?}");
-        let own_pages = (exported as usize).div_ceil(rows_per_page);
+        let rows = LinkedRows::of(objects);
+        assert!(rows.per_page < usize::from(NONE), "{objects:?}");
+        assert!(first.len() >= rows.pages(), "{objects:?} and {first:?}");
+        let own_pages = (exported as usize).div_ceil(rows.per_page);
         let mut free = FreeByPage {
             first,
-            rows: objects.rows as usize,
-            rows_per_page,
-            own_pages: own_pages.min(pages),
+            rows,
+            own_pages: own_pages.min(rows.pages()),
             used: 0,
             cursor: 0,
         };
-        let mut behind = free.own_pages..pages;
+        let mut behind = free.own_pages..rows.pages();
         let last = behind.rfind(|&page| free.first.get(page) != 0);
         free.used = last.map_or(0, |page| page + 1 - free.own_pages);
         free
     }
 
-    fn pages(&self) -> usize {
-        self.rows.div_ceil(self.rows_per_page)
-    }
-
     /// The first free row of a page, if there is one.
     fn first_of(&self, page: usize) -> Option<usize> {
-        self.row_of(page, self.first.get(page))
-    }
-
-    /// A row by its number in its page, if there is one.
-    fn row_of(&self, page: usize, within: u8) -> Option<usize> {
-        let row = page * self.rows_per_page + usize::from(within);
-        (usize::from(within) < self.rows_per_page && row < self.rows).then_some(row)
-    }
-
-    /// The number in its page of what follows a free row.
-    fn next(&self, row: usize, link: u32) -> u8 {
-        let within = (row % self.rows_per_page) as u8;
-        within.wrapping_add(1).wrapping_add(link as u8)
-    }
-
-    /// The link of a row that is followed by another.
-    fn link_to(&self, row: usize, next: u8) -> u32 {
-        let within = (row % self.rows_per_page) as u8;
-        next.wrapping_sub(within.wrapping_add(1)).into()
+        self.rows.row(page, self.first.get(page))
     }
 
     /// The page in which a row for a logical page is to be taken, and the first free row there.
     fn page_near(&mut self, near: Lpn) -> Option<(usize, usize)> {
         let found = |page: usize| Some((page, self.first_of(page)?));
-        let own = near.index() / self.rows_per_page;
+        let own = near.index() / self.rows.per_page;
         if own < self.own_pages
             && let Some(free) = found(own)
         {
@@ -101,7 +139,8 @@ impl FreeByPage {
         }
         let behind = |from: usize, to: usize| (from..to).map(|page| self.own_pages + page);
         let mut used = behind(self.cursor, self.used).chain(behind(0, self.cursor));
-        let more = (self.used / MORE + 1).min(self.pages() - self.own_pages - self.used);
+        let unused = self.rows.pages() - self.own_pages - self.used;
+        let more = (self.used / MORE + 1).min(unused);
         let (page, row) = used
             .find_map(found)
             .or_else(|| behind(self.used, self.used + more).find_map(found))
@@ -115,20 +154,8 @@ impl FreeByPage {
         Some((page, row))
     }
 
-    /// The free rows of a page, in the order of its list.
     fn list(&self, page: usize, link: impl Fn(usize) -> u32) -> Result<Vec<usize>, String> {
-        let mut free = Vec::new();
-        let mut at = self.first_of(page);
-        while let Some(row) = at {
-            if free.len() == self.rows_per_page {
-                return Err(format!(
-                    "the free rows of page {page} run in a circle at {row}"
-                ));
-            }
-            free.push(row);
-            at = self.row_of(page, self.next(row, link(row)));
-        }
-        Ok(free)
+        self.rows.list(page, self.first.get(page), link)
     }
 }
 
@@ -139,25 +166,23 @@ impl FreeRows for FreeByPage {
             // Nothing that is done with it counts.
             return Some(0);
         };
-        let next = self.next(row, link(row));
+        let next = self.rows.next(row, link(row));
         self.first.set(page, next);
         Some(row)
     }
 
     fn give_back(&mut self, row: usize) -> u32 {
-        let page = row / self.rows_per_page;
-        let within = (row % self.rows_per_page) as u8;
-        let next = self
-            .first
-            .change(page, |first| std::mem::replace(first, within));
-        let next = self.row_of(page, next).map_or(NONE, |_| next);
-        self.link_to(row, next)
+        let page = row / self.rows.per_page;
+        let within = (row % self.rows.per_page) as u8;
+        let next = { &mut self.first }.change(page, |first| std::mem::replace(first, within));
+        let next = self.rows.row(page, next).map_or(NONE, |_| next);
+        self.rows.link_to(row, next)
     }
 
     fn all(&self, rows: usize, link: impl Fn(usize) -> u32) -> Result<Vec<usize>, String> {
-        debug_assert_eq!(rows, self.rows);
+        debug_assert_eq!(rows, self.rows.rows);
         let mut free = Vec::new();
-        for page in 0..self.pages() {
+        for page in 0..self.rows.pages() {
             free.extend(self.list(page, &link)?);
         }
         Ok(free)
@@ -165,8 +190,8 @@ impl FreeRows for FreeByPage {
 
     fn restore(&mut self, free: &[usize], _rows: usize, links: &mut impl Links) {
         let mut free = free.iter().copied().peekable();
-        for page in 0..self.pages() {
-            let end = (page + 1) * self.rows_per_page;
+        for page in 0..self.rows.pages() {
+            let end = (page + 1) * self.rows.per_page;
             let wanted: Vec<usize> =
                 std::iter::from_fn(|| free.next_if(|&row| row < end)).collect();
             let there = self.list(page, |row| links.get(row)).map(|mut there| {
@@ -178,8 +203,8 @@ impl FreeRows for FreeByPage {
             }
             let mut next = NONE;
             for &row in wanted.iter().rev() {
-                links.set(row, self.link_to(row, next));
-                next = (row % self.rows_per_page) as u8;
+                links.set(row, self.rows.link_to(row, next));
+                next = (row % self.rows.per_page) as u8;
             }
             self.first.set(page, next);
         }

@@ -48,7 +48,7 @@ pub use cache::CacheCounters;
 pub use commit::PendingRoot;
 pub use error::{Access, MetadataError};
 pub use fetch::{Fetch, Fetched};
-pub use free::FreeByPage;
+pub use free::{FreeByPage, LinkedRows};
 pub use page::PAGE_BYTES;
 pub use store::Store;
 pub use stored::{Stored, StoredPage};

@@ -71,7 +71,7 @@ impl Store {
 
     /// Whether a commit should begin: soon what has changed would find no slots.
     pub fn wants_commit(&self) -> bool {
-        self.space.free() as usize <= self.cache.dirty().len() + Store::LEAST_FRAMES
+        self.space.free() as usize <= self.cache.dirty().len() + Store::SPARE_SLOTS as usize
     }
 
     /// What became of questions to the cache.

@@ -17,7 +17,7 @@ use crate::error::VolumeError;
 use crate::format::superblock::{SUPERBLOCK_BYTES, VERSION};
 use crate::format::{Areas, Identity, Root, RowId, Superblock};
 use crate::image::{Recovery, read_image};
-use crate::open::create_store;
+use crate::open::{TABLE_MEMORY, create_store};
 use crate::superblocks::write_superblock;
 use crate::tables::TableStore;
 use crate::volume::Volume;
@@ -114,7 +114,8 @@ impl Growth {
         }
         let (id, areas) = (&self.identity, &self.areas);
         create_store(medium, id, areas, last)?;
-        TableStore::open(Arc::clone(medium), id, areas, (last.checkpoint, RowId(0)))
+        let at = (last.checkpoint, RowId(0));
+        TableStore::open(Arc::clone(medium), id, areas, at, TABLE_MEMORY)
     }
 }
 

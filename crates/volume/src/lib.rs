@@ -90,7 +90,7 @@ pub use history::{Differences, HistoryStatus};
 pub use image::{Recovery, probe};
 pub use memory::{least_memory, memory_needed};
 pub use notes::{Mark, Notes};
-pub use open::{bytes_needed, create};
+pub use open::{TABLE_MEMORY, bytes_needed, create};
 pub use options::CreateOptions;
 pub use purge::Purged;
 pub use survey::{IndexState, StoredAs, Survey};

@@ -23,6 +23,9 @@ pub use crate::superblocks::rebuild_superblocks;
 /// between two checkpoints. 2^18 pages are 1 GiB to scan.
 pub const CHECKPOINT_AFTER: u64 = 1 << 18;
 
+/// Bytes of memory for pages of the tables, unless an opening says otherwise.
+pub const TABLE_MEMORY: u64 = 1 << 30;
+
 /// Bytes a medium needs for a volume.
 ///
 /// # Errors
@@ -96,10 +99,18 @@ impl Volume {
     /// # Errors
     /// There is no volume, it is damaged, or the medium fails.
     pub fn open(medium: impl Medium + 'static) -> Result<(Self, Recovery), VolumeError> {
-        Self::open_shared(Arc::new(medium))
+        Self::open_within(medium, TABLE_MEMORY)
     }
 
-    pub(crate) fn open_shared(medium: Arc<dyn Medium>) -> Result<(Self, Recovery), VolumeError> {
+    /// The same with so many bytes of memory for pages of the tables, or as many as it needs at least.
+    ///
+    /// # Errors
+    /// As [`Volume::open`].
+    pub fn open_within(
+        medium: impl Medium + 'static,
+        memory: u64,
+    ) -> Result<(Self, Recovery), VolumeError> {
+        let medium: Arc<dyn Medium> = Arc::new(medium);
         let found = load::superblock(&medium)?.identity.version;
         if found < VERSION {
             return Err(VolumeError::OldVersion {
@@ -110,7 +121,7 @@ impl Volume {
         let image = read_image(&medium)?;
         let at = (image.root.checkpoint, image.root.history.first);
         let id = &image.superblock.identity;
-        let tables = TableStore::open(Arc::clone(&medium), id, &image.areas, at)?;
+        let tables = TableStore::open(Arc::clone(&medium), id, &image.areas, at, memory)?;
         let crowded = image.superblock.epochs.len() > MOST_EPOCHS / 2;
         let (mut volume, recovery) = Self::open_image(medium, image, tables)?;
         if crowded {

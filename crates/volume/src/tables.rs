@@ -29,9 +29,6 @@ use crate::load::of_store;
 use crate::nand::Nand;
 use crate::notes::Notes;
 
-/// Pages of the store that memory has room for: 1 GiB.
-const FRAMES: usize = 1 << 18;
-
 /// The tables in their store, and what of them has changed.
 pub(crate) struct TableStore {
     id: Identity,
@@ -74,8 +71,14 @@ struct HistoryRows {
     notes: Vec<Note>,
 }
 
+/// Pages of the store that have room in so many bytes of memory.
+fn frames(memory: u64) -> usize {
+    usize::try_from(memory).unwrap_or(usize::MAX) / flashlore_metadata::PAGE_BYTES
+}
+
 impl TableStore {
-    /// The tables of a volume, whose last checkpoint has this number and this first row of the history.
+    /// The tables of a volume, whose last checkpoint has this number and this first row of the history, with so many bytes
+    /// of memory for their pages.
     ///
     /// # Errors
     /// The store cannot be opened, or has another last commit.
@@ -84,8 +87,9 @@ impl TableStore {
         id: &Identity,
         areas: &Areas,
         (checkpoint, first): (u64, RowId),
+        memory: u64,
     ) -> Result<Self, VolumeError> {
-        let opened = Store::open(medium, areas.store, id.key, FRAMES);
+        let opened = Store::open(medium, areas.store, id.key, frames(memory));
         let (store, _) = opened.map_err(of_store)?;
         if store.commit() != checkpoint {
             return Err(VolumeError::Damaged(format!(

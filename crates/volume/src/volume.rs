@@ -19,6 +19,7 @@ use flashlore_ftl::core::OpenBarrier;
 use flashlore_ftl::policies::options::SimilarOptions;
 use flashlore_ftl::{Counters, FtlError};
 use flashlore_medium::{Medium, MediumError};
+use flashlore_metadata::CacheCounters;
 
 use crate::error::{NandError, VolumeError};
 use crate::fetch::{EncodingPlan, PageReader, Prepared, Preparer, ReadPlan};
@@ -153,6 +154,11 @@ impl Volume {
     /// What the translation layer counted since the volume was opened.
     pub fn counters(&self) -> &Counters {
         self.layer.core().counters()
+    }
+
+    /// What became of questions to the pages of the tables in memory since the volume was opened.
+    pub fn table_counters(&self) -> CacheCounters {
+        self.tables.stored().with(|store| store.cache_counters())
     }
 
     /// What deduplication counted since the volume was opened.

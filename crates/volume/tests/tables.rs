@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use flashlore_content::VolumeKey;
+use flashlore_content::{PAGE_BYTES, VolumeKey};
 use flashlore_flash::Lpn;
 use flashlore_medium::{Medium, MemoryMedium};
 use flashlore_metadata::{Slot, Store};
 use flashlore_volume::format::{
     Areas, HistoryRoot, Identity, Policy, Root, RowId, Superblock, Table,
 };
-use flashlore_volume::{HistoryIdentity, Volume, VolumeError, bytes_needed, check, create, load};
+use flashlore_volume::{
+    Encoding, HistoryIdentity, Volume, VolumeError, bytes_needed, check, create, load,
+};
 
 use crate::exercise::seal_store;
 use crate::support::{Shape, contents, page};
@@ -232,6 +234,59 @@ fn trusted_digests_are_compared_whole_and_a_wrong_one_is_told_by_check() {
     let mut volume = open(&medium);
     volume.write(2, Lpn(1), &page(2)).unwrap();
     assert_eq!(contents(&mut volume)[..2], [1, 2]);
+}
+
+/// What the tables say of each other: a row that is wrong is told by check, and mended by the next opening.
+#[test]
+fn a_wrong_count_owner_or_free_handle_is_told_by_check() {
+    let id = Identity {
+        encoding: Encoding {
+            deltas: true,
+            compression: true,
+        },
+        ..SHAPE.identity(Policy::Dedup)
+    };
+    let wrong: [(&str, u8, usize, u8, &str); 7] = [
+        ("a reference too many", 1, 4, 1, "is stored as"),
+        ("an object without references", 1, 4, 3, "is stored as"),
+        ("an old version that is not there", 1, 5, 2, "is stored as"),
+        ("a base for nobody", 1, 8, 1, "is stored as"),
+        (
+            "a free handle that holds something",
+            1,
+            43 * 32 + 12,
+            1,
+            "is stored as",
+        ),
+        ("a unit of another", 8, 0, 1, "is noted as that of"),
+        ("a handle that is lost", 9, 0, 1, "listed as free"),
+    ];
+    for (what, table, at, bits, expected) in wrong {
+        let medium = made(&id);
+        let mut volume = open(&medium);
+        for lpn in 0..20 {
+            volume.write(1, Lpn(lpn), &page(lpn % 7 + 1)).unwrap();
+        }
+        volume.close().unwrap();
+        let medium = rewritten(&id, medium, |bytes, areas| {
+            for leaf in leaves(bytes, areas, table) {
+                bytes[leaf + 32 + at] ^= bits;
+            }
+        });
+        let report = check(&*medium, true).unwrap();
+        let is_told = report.errors.iter().any(|error| error.contains(expected));
+        assert!(is_told, "{what}: {report:?}");
+        let mut volume = open(&medium);
+        volume.check().unwrap_or_else(|why| panic!("{what}: {why}"));
+        for lpn in 0..20 {
+            let mut found = [0; PAGE_BYTES];
+            volume.read(Lpn(lpn), &mut found).unwrap();
+            assert_eq!(found, page(lpn % 7 + 1), "{what}, page {lpn}");
+        }
+        volume.close().unwrap();
+        let report = check(&*medium, true).unwrap();
+        assert!(report.is_clean(), "{what}: {report:?}");
+    }
 }
 
 #[test]

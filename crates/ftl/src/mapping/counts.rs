@@ -54,6 +54,26 @@ impl ReferenceKind {
     }
 }
 
+/// What refers to an object.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct References {
+    /// Logical pages.
+    pub live: u32,
+    /// Old versions.
+    pub kept: u32,
+    /// Packed objects that need it as base.
+    pub pins: u32,
+    /// The exclusive or of the handles of those.
+    pub dependents: u32,
+}
+
+impl References {
+    /// Whether there are none.
+    pub fn is_none(&self) -> bool {
+        (self.live, self.kept, self.pins) == (0, 0, 0)
+    }
+}
+
 /// The fingerprint index names the object.
 pub(super) const INDEXED: u32 = 1 << 31;
 /// It lies in a packed page.
@@ -105,6 +125,29 @@ impl Counts {
     #[inline(always)]
     pub fn is_one(self, kind: ReferenceKind) -> bool {
         self.0 & kind.mask() == kind.one()
+    }
+
+    /// Whether these may be the counts of so many references. What has no room in the word is not known.
+    pub fn may_be(self, references: &References) -> bool {
+        let References {
+            live, kept, pins, ..
+        } = *references;
+        let kinds = [
+            ReferenceKind::Live,
+            ReferenceKind::Kept,
+            ReferenceKind::Pins,
+        ];
+        kinds
+            .into_iter()
+            .zip([live, kept, pins])
+            .all(|(kind, count)| {
+                let held = (self.0 & kind.mask()) >> kind.place().0;
+                match count.checked_sub(held) {
+                    Some(0) => true,
+                    Some(spilled) => self.has(SPILLED) && held > 0 && spilled % kind.half() == 0,
+                    None => false,
+                }
+            })
     }
 
     /// Those of a dead object, as a new one under its handle begins with.

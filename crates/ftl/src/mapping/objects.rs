@@ -22,6 +22,8 @@ use flashlore_flash::{
 
 use super::counts::{Counts, DELTA, INDEXED, PACKED, ReferenceKind, Spilled, UNHASHED};
 
+pub use super::counts::References;
+
 /// One stored value: 16 bytes for a tag, so that a cache line holds whole ones. Where it is laid out in bytes these are
 /// location, counts and link, 4 bytes each, note and content.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,9 +81,23 @@ impl<C: Content, N: Note> Object<C, N> {
         (self.counts.has(PACKED)).then_some((PackId(self.location.0), base))
     }
 
-    /// Where it lies, or its packed page.
+    /// Where it lies, or its packed page; of a free handle, the link of that.
     pub fn location(&self) -> Ppn {
         self.location
+    }
+
+    /// Whether it may be an object to which this refers, or a free handle if nothing does.
+    pub fn may_have(&self, references: &References) -> bool {
+        if references.is_none() {
+            let location = self.location;
+            return *self
+                == Object {
+                    location,
+                    ..Object::unused()
+                };
+        }
+        let is_linked = self.counts.has(DELTA) || self.link.0 == references.dependents;
+        is_linked && self.counts.may_be(references)
     }
 
     /// Its content.

@@ -214,7 +214,7 @@ pub(crate) fn slots(id: &Identity) -> u32 {
     let pages: u64 = tables.map(|table| table.shape(id).pages()).sum();
     let spare = match id.version < FIRST_WITH_LIVE_ROWS {
         true => 0,
-        false => 2 * Store::LEAST_FRAMES as u64,
+        false => 2 * u64::from(Store::SPARE_SLOTS),
     };
     (2 * pages + spare).min(u32::MAX.into()) as u32
 }

@@ -4,22 +4,24 @@
 //! |---|---|
 //! | `stored` | the tables in their store |
 //! | `old` | root and tables of versions 3 and 4 |
+//! | `counts` | what its tables say of each other, counted anew |
 //! | `journal` | the journal after the checkpoint |
 
 use flashlore_content::PURGED;
 use flashlore_content::history::PinnedInstant;
 use flashlore_flash::{Lpn, ObjectId};
 use flashlore_medium::{AlignedBuf, Medium};
-use flashlore_metadata::MetadataError;
+use flashlore_metadata::{MetadataError, Stored};
 
 use crate::error::VolumeError;
 use crate::format::superblock::{
-    EPOCH_SHIFT, FIRST_WITH_STORE, SUPERBLOCK_BYTES, Unusable, VERSION,
+    EPOCH_SHIFT, FIRST_WITH_LIVE_ROWS, FIRST_WITH_STORE, SUPERBLOCK_BYTES, Unusable, VERSION,
 };
 use crate::format::{
     Areas, BlockRow, Identity, MapRow, Note, ObjectRow, PackRow, Root, Superblock,
 };
 
+mod counts;
 mod journal;
 mod old;
 mod stored;
@@ -158,7 +160,7 @@ pub fn tables(
     Ok(loaded)
 }
 
-/// Counts anew how many pages and roots lead to each page of the tables.
+/// Counts anew how many pages and roots lead to each page of the tables, and what they say of each other.
 ///
 /// # Errors
 /// A count is not what it should be, or a page of counts does not hold.
@@ -167,10 +169,16 @@ pub(crate) fn recount(
     id: &Identity,
     areas: &Areas,
 ) -> Result<(), VolumeError> {
-    match id.version < FIRST_WITH_STORE {
-        true => Ok(()),
-        false => stored::recount(medium, id, areas),
+    if id.version < FIRST_WITH_STORE {
+        return Ok(());
     }
+    let stored = Stored::open(medium, areas.store, id.key).map_err(of_store)?;
+    stored.recount().map_err(of_store)?;
+    if id.version < FIRST_WITH_LIVE_ROWS {
+        return Ok(());
+    }
+    let root = root(medium, id, areas)?;
+    counts::check(medium, id, areas, &tables(medium, id, areas, &root)?)
 }
 
 /// What a store of tables says is what a volume says: its medium failed, or it is damaged.

@@ -78,14 +78,14 @@ pub(super) fn tables(
 }
 
 /// The rows of a store.
-struct Rows<'a> {
-    stored: Stored<'a>,
-    id: &'a Identity,
+pub(super) struct Rows<'a> {
+    pub stored: Stored<'a>,
+    pub id: &'a Identity,
 }
 
 impl Rows<'_> {
     /// Those rows of a table that lie in pages that were ever written, in order.
-    fn each(&self, table: Table, take: impl FnMut(RowId, &[u8])) -> Result<(), VolumeError> {
+    pub fn each(&self, table: Table, take: impl FnMut(RowId, &[u8])) -> Result<(), VolumeError> {
         self.each_of(table, 0..table.rows(self.id), take)
     }
 
@@ -174,14 +174,4 @@ impl Rows<'_> {
             });
         Ok(pins.collect())
     }
-}
-
-/// Counts the pointers to each slot anew.
-pub(super) fn recount(
-    medium: &dyn Medium,
-    id: &Identity,
-    areas: &Areas,
-) -> Result<(), VolumeError> {
-    let stored = Stored::open(medium, areas.store, id.key);
-    stored.and_then(|stored| stored.recount()).map_err(of_store)
 }

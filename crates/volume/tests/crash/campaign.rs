@@ -40,6 +40,8 @@ pub struct Report {
     pub checkpointing: u64,
     /// Histories in which the index evicted an entry.
     pub evicting: u64,
+    /// Histories in which pages of the tables that had changed left memory before a checkpoint.
+    pub crowded: u64,
     /// Histories with old versions, and those of them in which a return changed something.
     pub versioned: u64,
     pub returning: u64,
@@ -143,6 +145,7 @@ impl Report {
         self.collecting += u64::from(work.collections > 0);
         self.checkpointing += u64::from(work.checkpoints > 0);
         self.evicting += u64::from(work.evictions > 0);
+        self.crowded += u64::from(work.written_for_room > 0);
         let total = &mut self.total;
         total.cuts += tally.cuts;
         total.failed_syncs += tally.failed_syncs;
@@ -158,6 +161,7 @@ impl Report {
         total.work.collections += work.collections;
         total.work.checkpoints += work.checkpoints;
         total.work.evictions += work.evictions;
+        total.work.written_for_room += work.written_for_room;
         total.work.shares += work.shares;
         total.work.refusals += work.refusals;
         total.work.returns += work.returns;
@@ -201,6 +205,11 @@ impl fmt::Display for Report {
             work.instants,
             work.snapshots,
             work.purges,
+        )?;
+        writeln!(
+            f,
+            "{} with changed pages of tables that leave before a checkpoint: {} pages",
+            self.crowded, work.written_for_room,
         )?;
         writeln!(
             f,

@@ -6,7 +6,9 @@ use flashlore_content::VolumeKey;
 use flashlore_flash::Lpn;
 use flashlore_ftl::policies::options::SimilarOptions;
 use flashlore_medium::{CrashMedium, Style};
-use flashlore_volume::{Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, create};
+use flashlore_volume::{
+    Encoding, HistoryIdentity, Identity, Policy, TABLE_MEMORY, Volume, bytes_needed, create,
+};
 
 use crate::crash::draw::Draw;
 use crate::crash::pages::{FAMILIES, Value};
@@ -44,6 +46,8 @@ pub struct Setup {
     pub index_entries: u32,
     /// Whether discarded sectors, and all of the medium before the volume is made, hold garbage.
     pub garbage: bool,
+    /// Whether as few pages of the tables have room in memory as can be.
+    pub crowded: bool,
 }
 
 /// What a host does.
@@ -171,6 +175,11 @@ impl Setup {
         Ok(medium.survivors(0, Style::Nothing))
     }
 
+    /// Memory for pages of the tables.
+    pub fn table_memory(&self) -> u64 {
+        if self.crowded { 0 } else { TABLE_MEMORY }
+    }
+
     /// The most pages such a volume can store.
     fn most(&self) -> Option<u32> {
         let medium = self.medium(self.image().ok()?);
@@ -197,6 +206,7 @@ impl Setup {
             alignment: draw.pick(&[512, 4096]),
             index_entries: draw.pick(&[1, 2, 4, 8, 16]),
             garbage: draw.chance(50),
+            crowded: draw.chance(50),
         };
         let most = loop {
             match setup.most() {

@@ -31,6 +31,7 @@ fn setup(policy: Policy, pages_per_block: u32, units_per_page: u32) -> Setup {
         alignment: 512,
         index_entries: 4,
         garbage: true,
+        crowded: false,
     }
 }
 
@@ -207,6 +208,7 @@ fn a_checkpoint_of_a_volume_full_of_protected_versions() {
         alignment: 512,
         index_entries: 2,
         garbage: false,
+        crowded: false,
     };
     let mut ops = vec![
         write(Lpn(6), 0),
@@ -246,6 +248,7 @@ fn a_base_was_a_delta_when_the_power_went() {
         alignment: 512,
         index_entries: 4,
         garbage: true,
+        crowded: false,
     };
     let ops = [
         write(Lpn(4), 1004),
@@ -278,6 +281,7 @@ fn values_of_a_full_volume_are_packed_again_when_the_power_goes() {
         alignment: 4096,
         index_entries: 4,
         garbage: true,
+        crowded: false,
     };
     let first = [
         1001, 1002, 22, 1, 38, 25, 24, 32, 39, 1003, 1004, 33, 1005, 1006, 32, 19, 1007, 1008, 17,
@@ -370,6 +374,7 @@ fn a_purged_entry_is_met_after_a_process_died() {
         blocks: 8,
         index_entries: 8,
         garbage: false,
+        crowded: false,
         ..setup(Policy::Dedup, 8, 1)
     };
     let old = [
@@ -554,6 +559,7 @@ fn a_checkpoint_without_a_flush_is_told_by_its_root_alone() {
             alignment: 512,
             index_entries: 8,
             garbage: true,
+            crowded: false,
         },
         generations: vec![
             Generation {
@@ -747,6 +753,7 @@ fn a_window_that_was_given_up_stays_so_wherever_the_journal_is_damaged() {
         alignment: 512,
         index_entries: 8,
         garbage: false,
+        crowded: false,
     };
     let write = |value| Op::Write {
         lpn: Lpn(0),
@@ -799,6 +806,7 @@ fn nobody_shares_a_page_that_was_just_written_anew() {
             alignment: 512,
             index_entries: 4,
             garbage: false,
+            crowded: false,
         },
         generations: vec![
             Generation {
@@ -919,6 +927,7 @@ fn a_superseded_version_may_stay_beside_three_packed_pages_in_ram() {
             alignment: 512,
             index_entries: 1,
             garbage: false,
+            crowded: false,
         },
         generations: vec![
             Generation {
@@ -1029,6 +1038,7 @@ fn a_base_is_whole_since_the_checkpoint() {
         alignment: 4096,
         index_entries: 1,
         garbage: false,
+        crowded: false,
     };
     let ops: Arc<[Op]> = Arc::new([
         write_at(Lpn(0), FAMILIES + 1001, 1_000_002),

@@ -87,7 +87,7 @@ impl Scenario {
         for (index, generation) in self.generations.iter().take(count).enumerate() {
             let medium = self.setup.medium(image.clone());
             let session = Session::new(medium, oracle, epoch, generation.trouble);
-            let mut session = session.with(self.setup.similar());
+            let mut session = session.of(&self.setup);
             match session.run(&generation.ops) {
                 Err(Stop::Broken(how)) => return Err(format!("generation {index}: {how}")),
                 Err(Stop::Refused) => return Ok(None),

@@ -13,10 +13,10 @@ use flashlore_medium::{
 };
 use flashlore_volume::NandError;
 use flashlore_volume::{
-    OpenCheckpoint, OpenFlush, Purged, Recovery, Status, Volume, VolumeError, check,
+    OpenCheckpoint, OpenFlush, Purged, Recovery, Status, TABLE_MEMORY, Volume, VolumeError, check,
 };
 
-use crate::crash::history::Op;
+use crate::crash::history::{Op, Setup};
 use crate::crash::oracle::{Mark, Oracle, Told};
 use crate::crash::pages::{PURGED, UNREADABLE, Value, agrees, is_unsure, page, value_of};
 use crate::support::loaded::newest_epoch;
@@ -31,6 +31,8 @@ pub struct Work {
     pub collections: u64,
     pub checkpoints: u64,
     pub evictions: u64,
+    /// Pages of the tables that were written since others needed their room.
+    pub written_for_room: u64,
     pub shares: u64,
     pub refusals: u64,
     /// Rewinds that changed something, and instants that were compared.
@@ -109,6 +111,8 @@ pub struct Session {
     now: u64,
     /// How bases are chosen, if by similarity.
     similar: Option<SimilarOptions>,
+    /// Memory for pages of the tables.
+    table_memory: u64,
     slow: Option<SlowFlush>,
     slow_checkpoint: Option<SlowCheckpoint>,
     pub oracle: Oracle,
@@ -131,6 +135,7 @@ impl Session {
             checkpoint_at_open: 0,
             now: 0,
             similar: None,
+            table_memory: TABLE_MEMORY,
             slow: None,
             slow_checkpoint: None,
             oracle,
@@ -148,9 +153,10 @@ impl Session {
         session
     }
 
-    /// The volume chooses bases by similarity, if so.
-    pub fn with(mut self, similar: Option<SimilarOptions>) -> Self {
-        self.similar = similar;
+    /// The volume is one of these.
+    pub fn of(mut self, setup: &Setup) -> Self {
+        self.similar = setup.similar();
+        self.table_memory = setup.table_memory();
         self
     }
 
@@ -296,7 +302,7 @@ impl Session {
         };
         let medium = Arc::new(FaultyMedium::new(Arc::clone(&self.medium), faults));
         let calls = self.medium.calls();
-        let opened = guarded(|| Volume::open(Arc::clone(&medium)))?;
+        let opened = guarded(|| Volume::open_within(Arc::clone(&medium), self.table_memory))?;
         self.reads = medium.reads();
         medium.set_faults(Faults::default());
         let Err(error) = &opened else {
@@ -683,6 +689,8 @@ impl Session {
         let dedup = volume.dedup_counters();
         self.checkpoint_at_open = status.checkpoint;
         self.work.collections += collections;
+        let tables = self.volume().table_counters();
+        self.work.written_for_room += tables.written_for_room;
         self.work.checkpoints += status.checkpoint - before;
         let encoding = self.volume().encoding_counters();
         if let Some(e) = encoding {

@@ -1,0 +1,165 @@
+//! What the tables of the translation layer say beside each other, counted anew: references of objects, owners of units,
+//! free handles.
+//!
+//! Nothing is taken from them that they say of each other: all of it follows from the map, the history and where objects
+//! lie.
+
+use std::collections::BTreeMap;
+
+use flashlore_content::{Content, Digest, DigestTag, PURGED};
+use flashlore_flash::{Lpn, ObjectId, Owner, PackId, Ppn, Row};
+use flashlore_ftl::mapping::objects::{Object, References};
+use flashlore_medium::Medium;
+use flashlore_metadata::{LinkedRows, Stored};
+
+use super::stored::Rows;
+use super::{Tables, objects_of, of_store};
+use crate::error::VolumeError;
+use crate::format::{Areas, Identity, ObjectNote, ObjectPlace, Table};
+
+/// Compares what is stored of the tables of a checkpoint with what follows from the others.
+///
+/// # Errors
+/// A sentence that names what is wrong, or a page cannot be read.
+pub(super) fn check(
+    medium: &dyn Medium,
+    id: &Identity,
+    areas: &Areas,
+    tables: &Tables,
+) -> Result<(), VolumeError> {
+    let stored = Stored::open(medium, areas.store, id.key).map_err(of_store)?;
+    let rows = Rows { stored, id };
+    if !id.has_objects() {
+        let pages = (0..).map(|lpn| Owner::page(Lpn(lpn))).zip(&tables.map);
+        let mapped = pages.filter(|(_, row)| row.is_some());
+        return check_owners(&rows, mapped.map(|(owner, row)| (row.as_unit(), owner)));
+    }
+    let references = references(tables);
+    let of_object = |handle: ObjectId| references.get(handle.index()).copied();
+    match id.trusts_digests() {
+        false => check_objects::<DigestTag>(&rows, of_object)?,
+        true => check_objects::<Digest>(&rows, of_object)?,
+    }
+    check_free(&rows, of_object)?;
+    check_owners(&rows, owners(tables, &references).into_iter())
+}
+
+/// What refers to each object.
+fn references(tables: &Tables) -> Vec<References> {
+    let mut references = vec![References::default(); tables.objects.len()];
+    let named = |object: &ObjectId| object.is_some() && *object < PURGED;
+    for object in objects_of(&tables.map).filter(|object| object.is_some()) {
+        references[object.index()].live += 1;
+    }
+    for object in tables.kept().filter(named) {
+        references[object.index()].kept += 1;
+    }
+    for handle in (0..tables.objects.len() as u32).map(ObjectId) {
+        let base = tables.objects[handle.index()].base();
+        let is_named = !references[handle.index()].is_none();
+        let base = base.filter(|_| is_named).map(ObjectId::index);
+        if let Some(base) = base.and_then(|base| references.get_mut(base)) {
+            base.pins += 1;
+            base.dependents ^= handle.0;
+        }
+    }
+    references
+}
+
+/// Whose each unit is that is needed.
+fn owners(tables: &Tables, references: &[References]) -> BTreeMap<Ppn, Owner> {
+    let mut owners = BTreeMap::new();
+    for (handle, row) in (0..).map(ObjectId).zip(&tables.objects) {
+        if references[handle.index()].is_none() {
+            continue;
+        }
+        match row.place {
+            ObjectPlace::Unit(unit) => owners.insert(unit, Owner::object(handle)),
+            ObjectPlace::Packed(packed) => {
+                let PackId(number) = packed.pack;
+                let page = tables.packs.get(number as usize);
+                page.and_then(|page| owners.insert(page.unit, Owner::pack(packed.pack)))
+            }
+        };
+    }
+    owners
+}
+
+fn damaged(what: String) -> VolumeError {
+    VolumeError::Damaged(what)
+}
+
+fn check_objects<C: Content>(
+    rows: &Rows<'_>,
+    references: impl Fn(ObjectId) -> Option<References>,
+) -> Result<(), VolumeError> {
+    let mut wrong = None;
+    rows.each(Table::Objects, |row, bytes| {
+        let object = Object::<C, ObjectNote>::decode(bytes);
+        let counted = references(ObjectId(row.0)).unwrap_or_default();
+        if !object.may_have(&counted) {
+            wrong.get_or_insert((row, object, counted));
+        }
+    })?;
+    wrong.map_or(Ok(()), |(row, object, counted)| {
+        Err(damaged(format!(
+            "object {row} is stored as {object:?}, counted are {counted:?}"
+        )))
+    })
+}
+
+/// A handle is free if nothing refers to it.
+fn check_free(
+    rows: &Rows<'_>,
+    references: impl Fn(ObjectId) -> Option<References>,
+) -> Result<(), VolumeError> {
+    let shape = Table::Objects.shape(rows.id);
+    let linked = LinkedRows::of(&shape);
+    let mut first = vec![0u8; shape.leaves() as usize];
+    rows.each(Table::FreeHandles, |row, bytes| {
+        first[row.index()] = bytes[0]
+    })?;
+    let mut links = vec![0u32; shape.rows as usize];
+    rows.each(Table::Objects, |row, bytes| {
+        links[row.index()] = u32::decode(&bytes[..4])
+    })?;
+    let mut is_free = vec![false; links.len()];
+    for (page, &first) in first.iter().enumerate() {
+        let free = linked
+            .list(page, first, |row| links[row])
+            .map_err(damaged)?;
+        free.into_iter().for_each(|row| is_free[row] = true);
+    }
+    let handles = (0..).map(ObjectId).zip(&is_free);
+    let is_wrong = |&(handle, &is_free): &(ObjectId, &bool)| {
+        references(handle).unwrap_or_default().is_none() != is_free
+    };
+    match handles.into_iter().find(is_wrong) {
+        None => Ok(()),
+        Some((handle, true)) => Err(damaged(format!(
+            "object {handle} is in use, and listed as free"
+        ))),
+        Some((handle, false)) => Err(damaged(format!(
+            "nothing refers to object {handle}, and it is not listed as free"
+        ))),
+    }
+}
+
+fn check_owners(
+    rows: &Rows<'_>,
+    owners: impl Iterator<Item = (Ppn, Owner)>,
+) -> Result<(), VolumeError> {
+    let mut stored = vec![Owner::page(Lpn(0)); Table::Owners.rows(rows.id) as usize];
+    rows.each(Table::Owners, |row, bytes| {
+        stored[row.index()] = Owner::decode(bytes)
+    })?;
+    for (unit, owner) in owners {
+        let noted = stored.get(unit.index());
+        if noted != Some(&owner) {
+            return Err(damaged(format!(
+                "unit {unit} is noted as that of {noted:?}, it is that of {owner:?}"
+            )));
+        }
+    }
+    Ok(())
+}
