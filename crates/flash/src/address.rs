@@ -268,6 +268,16 @@ impl Owner {
         Owner(Owner::FIRST_MAP_PAGE + page.0)
     }
 
+    /// Its 32 bits.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The owner of these.
+    pub fn numbered(number: u32) -> Self {
+        Owner(number)
+    }
+
     /// The object, on a device whose units hold nothing but objects.
     #[inline(always)]
     pub fn as_object(self) -> ObjectId {

@@ -289,12 +289,8 @@ fn journal(
                 } => {
                     write!(out, "  event {} stamp {stamp}: ", EventNumber(sequence))?;
                     match change {
-                        Change::Share { lpn, write_seq } => {
-                            writeln!(
-                                out,
-                                "page {lpn} shares write sequence number {}",
-                                EventNumber(write_seq)
-                            )?;
+                        Change::Share { lpn, object } => {
+                            writeln!(out, "page {lpn} shares {object}")?
                         }
                         Change::Trim { lpn } => writeln!(out, "page {lpn} trimmed")?,
                         Change::Rewind { instant } => writeln!(out, "rewind to {instant}")?,
@@ -332,9 +328,10 @@ fn journal(
                     lpn,
                     write_seq,
                     stamp,
+                    object,
                 } => writeln!(
                     out,
-                    "  write sequence number {} of page {lpn} stamp {stamp} may be erased",
+                    "  write sequence number {} of page {lpn} stamp {stamp} may be erased, it made object {object}",
                     EventNumber(write_seq)
                 )?,
                 JournalEntry::Window { oldest } => {
@@ -356,13 +353,16 @@ fn journal(
 
 /// What is known of an encoded value.
 fn value(head: &Head, out: &mut impl Write) -> io::Result<()> {
+    let base = head
+        .base
+        .map_or("nothing".to_string(), |base| base.to_string());
     writeln!(
         out,
-        "  {} of page {} write sequence number {} base {} stamp {} bytes {} digest {:032x}",
+        "  {} of page {} object {} write sequence number {} base {base} stamp {} bytes {} digest {:032x}",
         if head.lost { "lost value" } else { "value" },
         head.lpn,
+        head.object,
         EventNumber(head.write_seq),
-        EventNumber(head.base),
         head.stamp,
         head.length,
         head.digest.0,

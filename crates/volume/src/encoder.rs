@@ -9,9 +9,11 @@ use flashlore_content::{Encoder, PAGE_BYTES, Sketch, VolumeKey};
 use flashlore_delta::Codec;
 use flashlore_flash::{Lpn, ObjectId, PackSlot};
 use flashlore_ftl::mapping::packs::MOST_BYTES;
+use flashlore_metadata::StoredTables;
 
 use crate::format::packed::{self, EXTRA_BYTES, Head};
-use crate::format::{Record, UnitKind};
+use crate::format::{Identity, Naming, ObjectName, ObjectNote, Record, UnitKind};
+use crate::nand::write_seq_in;
 use crate::unit::StoredUnit;
 use crate::values::{PackedValue, SharedWaiting, ValueState};
 
@@ -22,33 +24,45 @@ pub(crate) const LONGEST: usize = (MOST_BYTES - EXTRA_BYTES as u32) as usize;
 pub(crate) struct Bytes {
     codec: flashlore_delta::Encoder,
     key: VolumeKey,
+    naming: Naming,
+    tables: StoredTables<ObjectNote>,
     waiting: SharedWaiting,
 }
 
 impl Bytes {
-    pub fn new(key: VolumeKey, waiting: SharedWaiting) -> Self {
+    pub fn new(id: &Identity, tables: StoredTables<ObjectNote>, waiting: SharedWaiting) -> Self {
         Bytes {
             codec: flashlore_delta::Encoder::new(),
-            key,
+            key: id.key,
+            naming: id.naming(),
+            tables,
             waiting,
         }
     }
+
+    /// How a base is named, if there is one.
+    fn name_of(&self, base: ObjectId) -> Option<ObjectName> {
+        let write_seq = base.is_some().then(|| write_seq_in(&self.tables, base));
+        Some(ObjectName::of(base, write_seq??, self.naming))
+    }
 }
 
-fn head_of(record: &Record, base: u64, bytes: &[u8]) -> Head {
+/// The head of a value. What it is a delta from is told when it is written, as is the object that it is the value of.
+fn head_of(record: &Record, bytes: &[u8]) -> Head {
     Head {
         lpn: record.lpn,
         length: bytes.len() as u16,
         lost: false,
         write_seq: record.write_seq,
-        base,
+        base: None,
         stamp: record.stamp,
         digest: record.digest,
+        object: ObjectId::NONE,
     }
 }
 
-fn encoded(record: &Record, base: u64, bytes: Option<&[u8]>) -> Short<Arc<PackedValue>> {
-    let head = head_of(record, base, bytes?);
+fn encoded(record: &Record, bytes: Option<&[u8]>) -> Short<Arc<PackedValue>> {
+    let head = head_of(record, bytes?);
     Some((
         head.slot_length(),
         Arc::new(PackedValue::stored(head, bytes?)),
@@ -70,7 +84,7 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
         let limit = usize::from(limit.saturating_sub(EXTRA_BYTES));
         let (old, page) = (&base.page.bytes, &new.page.bytes);
         let bytes = self.codec.delta(Codec::default(), old, page, limit);
-        encoded(&new.page.record, base.page.record.write_seq, bytes)
+        encoded(&new.page.record, bytes)
     }
 
     fn delta_ahead(
@@ -80,7 +94,7 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
     ) -> Option<Short<Arc<PackedValue>>> {
         let found = new.page.ahead.as_ref()?.delta.as_ref()?;
         let record = &new.page.record;
-        (found.base == base).then(|| encoded(record, found.write_seq, found.bytes.as_deref()))
+        (found.base == base).then(|| encoded(record, found.bytes.as_deref()))
     }
 
     fn alone(
@@ -94,11 +108,11 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
             .as_ref()
             .and_then(|ahead| ahead.alone.as_ref())
         {
-            return encoded(&new.page.record, 0, found.as_deref());
+            return encoded(&new.page.record, found.as_deref());
         }
         let limit = usize::from(limit.saturating_sub(EXTRA_BYTES));
         let bytes = self.codec.alone(Codec::default(), &new.page.bytes, limit);
-        encoded(&new.page.record, 0, bytes)
+        encoded(&new.page.record, bytes)
     }
 
     fn sketch(&mut self, new: Value<'_, C, StoredUnit>) -> Option<Sketch> {
@@ -109,7 +123,8 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
         decode(&self.key, base, value)
     }
 
-    fn hold(&mut self, _object: ObjectId, value: &Arc<PackedValue>) {
+    fn hold(&mut self, object: ObjectId, base: ObjectId, value: &Arc<PackedValue>) {
+        value.note_holder(object, self.name_of(base));
         self.waiting.lock().hold(value);
     }
 
@@ -186,7 +201,12 @@ pub(crate) fn unpack(page: &StoredUnit, slot: PackSlot) -> Arc<PackedValue> {
 
 #[cfg(test)]
 mod tests {
+    use flashlore_medium::{Medium, MemoryMedium};
+
     use super::*;
+    use crate::format::{Areas, RowId};
+    use crate::tables::TableStore;
+    use crate::{CreateOptions, Encoding, Policy, bytes_needed, create};
 
     const KEY: VolumeKey = VolumeKey([9; 32]);
 
@@ -203,6 +223,29 @@ mod tests {
         StoredUnit::new(record, Arc::new(bytes))
     }
 
+    /// That of a small volume with this key.
+    fn encoder() -> Bytes {
+        let asked = CreateOptions {
+            policy: Policy::Dedup,
+            history: None,
+            encoding: Encoding::default(),
+            size: 1 << 20,
+            capacity: 1 << 20,
+            now: 0,
+            seed: [0; 48],
+        };
+        let id = Identity {
+            key: KEY,
+            ..asked.identity().unwrap()
+        };
+        let medium = MemoryMedium::new(bytes_needed(&id).unwrap() as usize);
+        let medium: Arc<dyn Medium> = Arc::new(medium);
+        create(&*medium, &id).unwrap();
+        let areas = Areas::new(&id).unwrap();
+        let tables = TableStore::open(medium, &id, &areas, (1, RowId(0)), 0).unwrap();
+        Bytes::new(&id, tables.stored(), SharedWaiting::default())
+    }
+
     fn value(page: &StoredUnit) -> Value<'_, (), StoredUnit> {
         Value { content: (), page }
     }
@@ -217,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_delta_decodes_with_its_own_base_and_is_lost_with_another() {
-        let mut bytes = Bytes::new(KEY, SharedWaiting::default());
+        let mut bytes = encoder();
         let (base, new) = (whole(1, 7), whole(2, 7));
         let (_, delta) = bytes
             .delta(value(&base), value(&new), PAGE_BYTES as u16)
@@ -236,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_compressed_value_that_decodes_to_another_page_is_lost() {
-        let mut bytes = Bytes::new(KEY, SharedWaiting::default());
+        let mut bytes = encoder();
         let (_, compressed) = bytes
             .alone(value(&whole(1, 7)), PAGE_BYTES as u16)
             .expect("it is nearly all the same");

@@ -15,7 +15,7 @@ use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
 use crate::format::superblock::{SUPERBLOCK_BYTES, VERSION};
-use crate::format::{Areas, Identity, Root, RowId, Superblock};
+use crate::format::{Areas, Identity, Naming, Root, RowId, Superblock};
 use crate::image::{Recovery, read_image};
 use crate::open::{TABLE_MEMORY, create_store};
 use crate::superblocks::write_superblock;
@@ -79,7 +79,12 @@ impl Growth {
                 needed: self.areas.len,
             });
         }
-        let image = read_image(&medium)?;
+        let mut image = read_image(&medium)?;
+        if image.state.placed.is_renamed && image.superblock.identity.naming() == Naming::ByHandle {
+            // What goes into the old journal from here on names objects.
+            drop(Volume::open(Arc::clone(&medium))?);
+            image = read_image(&medium)?;
+        }
         let old = image.areas.clone();
         let last = image.root.checkpoint;
         let tables = self.new_tables(&medium, &image.root)?;

@@ -9,8 +9,8 @@ use flashlore_medium::{AlignedBuf, Medium, MediumError};
 use crate::format::journal::ENTRY_BYTES;
 use crate::format::journal::JournalValue;
 use crate::format::mark::{DurableMark, MARK_BYTES};
-use crate::format::packed::{HEAD_BYTES, Head};
-use crate::format::{Areas, Batch, Identity, JournalEntry};
+use crate::format::packed::Head;
+use crate::format::{Areas, Batch, Identity, JournalEntry, Naming};
 
 /// Entries of a batch at most.
 pub(crate) const MOST_ENTRIES: usize = 2048;
@@ -46,6 +46,7 @@ pub(crate) struct Journal {
     value_bytes: usize,
     buffer: AlignedBuf,
     key: VolumeKey,
+    naming: Naming,
     /// The last event before the present epoch.
     after: u64,
     alignment: usize,
@@ -71,6 +72,7 @@ impl Journal {
             value_bytes: 0,
             buffer: AlignedBuf::new(),
             key: id.key,
+            naming: id.naming(),
             after,
             alignment: id.alignment as usize,
             capacity: id.journal_bytes - MARK_BYTES,
@@ -101,7 +103,7 @@ impl Journal {
 
     /// Adds an encoded value that waits in RAM.
     pub fn push_value(&mut self, head: Head, bytes: &[u8]) {
-        self.value_bytes += HEAD_BYTES + bytes.len();
+        self.value_bytes += self.naming.head_bytes() + bytes.len();
         self.values.push(JournalValue {
             head,
             bytes: bytes.into(),
@@ -162,6 +164,7 @@ impl Journal {
             after: self.after,
             entries: std::mem::take(&mut self.entries),
             values: std::mem::take(&mut self.values),
+            naming: self.naming,
         };
         self.buffer.resize(bytes);
         let chain = batch.encode(&self.key, self.position.offset, &mut self.buffer);

@@ -123,8 +123,9 @@ impl Volume {
         let id = &image.superblock.identity;
         let tables = TableStore::open(Arc::clone(&medium), id, &image.areas, at, memory)?;
         let crowded = image.superblock.epochs.len() > MOST_EPOCHS / 2;
+        let is_renamed = image.state.placed.is_renamed;
         let (mut volume, recovery) = Self::open_image(medium, image, tables)?;
-        if crowded {
+        if crowded || is_renamed {
             volume.checkpoint()?;
         }
         Ok((volume, recovery))

@@ -18,19 +18,18 @@ use crate::error::VolumeError;
 use crate::format::rows::UNSHAREABLE;
 use crate::format::{ObjectPlace, ObjectRow, PackedRow};
 use crate::load::Tables;
+use crate::replay::ObjectNames;
 use crate::scan::{FoundSlot, FoundUnit, Quality, ValueIndex};
 
 /// What is known of copies.
 pub(crate) struct Copies<'a> {
     pub tables: &'a Tables,
-    /// Objects of the checkpoint by write sequence number.
-    pub handles: &'a HashMap<u64, ObjectId>,
+    /// Which objects the heads of values mean.
+    pub names: &'a ObjectNames<'a>,
     /// The best copy of every write.
     pub best: &'a Best<'a>,
     /// Everything found, the values of a packed unit together.
     pub found: &'a [FoundUnit],
-    /// The last event of the checkpoint.
-    pub since: u64,
     /// Whether digests are trusted.
     pub trusted: bool,
     /// Whether the volume encodes values.
@@ -56,6 +55,9 @@ pub(crate) struct Placed {
     pub in_journal: HashMap<ObjectId, ValueIndex>,
     /// Handles of writes since the checkpoint.
     pub made: HashMap<u64, ObjectId>,
+    /// One of them has another handle than it had: what the medium says of it until the next checkpoint does not
+    /// hold for what is written from here on.
+    pub is_renamed: bool,
     /// Handles of values that are nowhere any more; they have no location yet.
     pub lost: Vec<ObjectId>,
 }
@@ -115,13 +117,6 @@ pub(crate) fn place(
 }
 
 impl Copies<'_> {
-    fn by_write_seq(&self, write_seq: u64) -> Option<Name> {
-        if write_seq > self.since {
-            return Some(Name::New(write_seq));
-        }
-        self.handles.get(&write_seq).copied().map(Name::Old)
-    }
-
     /// Where a value is. A copy that holds counts instead of the row of the checkpoint. Where the row leads to a block
     /// that was opened again since, something else lies there: then a copy that does not hold is all there is, or none.
     fn find(&self, name: Name) -> Located {
@@ -157,13 +152,14 @@ impl Copies<'_> {
     fn base(&self, name: Name) -> Result<Option<Name>, VolumeError> {
         match (self.find(name), name) {
             (Located::Copy(copy), _) => {
-                let base = copy.slot.map_or(0, |slot| slot.base);
-                match (base, self.by_write_seq(base)) {
-                    (0, _) => Ok(None),
-                    (_, Some(base)) => Ok(Some(base)),
-                    (_, None) => damaged(format!(
-                        "write sequence number {} is a delta from write sequence number {base}, which does not exist",
-                        copy.record.write_seq
+                let write_seq = copy.record.write_seq;
+                let Some(base) = copy.slot.and_then(|slot| slot.base) else {
+                    return Ok(None);
+                };
+                match self.names.meant(base, write_seq) {
+                    Some(base) => Ok(Some(base)),
+                    None => damaged(format!(
+                        "write sequence number {write_seq} is a delta from {base}, which does not exist"
                     )),
                 }
             }
@@ -213,31 +209,10 @@ fn with_bases(
 impl Placed {
     /// Gives writes rows; answers the copies that count.
     fn assign(&mut self, copies: &Copies<'_>, needed: &Needed) -> Result<Vec<Chosen>, VolumeError> {
-        let mut used = vec![false; self.objects.len()];
-        for name in &needed.names {
-            if let Name::Old(handle) = name {
-                used[handle.index()] = true;
-            }
-        }
-        let free = (0..self.objects.len() as u32).map(ObjectId);
-        let mut free = free.filter(|handle| !used[handle.index()]);
+        self.give_handles(copies, &needed.names)?;
         let mut chosen = Vec::new();
         for &name in &needed.names {
-            let handle = match name {
-                Name::Old(handle) => handle,
-                Name::New(write_seq) => {
-                    let handle = match free.next() {
-                        Some(handle) => handle,
-                        None if self.objects.len() < copies.most as usize => {
-                            self.objects.push(ObjectRow::NONE);
-                            ObjectId(self.objects.len() as u32 - 1)
-                        }
-                        None => return damaged("more objects than the table holds".to_string()),
-                    };
-                    self.made.insert(write_seq, handle);
-                    handle
-                }
-            };
+            let handle = self.handle_of(name);
             match copies.find(name) {
                 _ if needed.undecodable.binary_search(&name).is_ok() => {
                     self.lose(copies, name, handle);
@@ -251,6 +226,49 @@ impl Placed {
             }
         }
         Ok(chosen)
+    }
+
+    /// Gives each write the handle that its object had. What was given up in memory alone may be there again and have that
+    /// handle: then it gets another.
+    fn give_handles(&mut self, copies: &Copies<'_>, names: &[Name]) -> Result<(), VolumeError> {
+        let mut used = vec![false; self.objects.len()];
+        for name in names {
+            if let Name::Old(handle) = name {
+                used[handle.index()] = true;
+            }
+        }
+        let mut others = Vec::new();
+        for name in names {
+            let &Name::New(write_seq) = name else {
+                continue;
+            };
+            let had = copies.names.made_by(write_seq);
+            let had = had.filter(|had| had.index() < copies.most as usize);
+            match had.filter(|had| used.get(had.index()) != Some(&true)) {
+                Some(handle) => {
+                    if used.len() <= handle.index() {
+                        used.resize(handle.index() + 1, false);
+                    }
+                    used[handle.index()] = true;
+                    self.made.insert(write_seq, handle);
+                }
+                None => others.push(write_seq),
+            }
+        }
+        self.objects.resize(used.len(), ObjectRow::NONE);
+        self.is_renamed = !others.is_empty();
+        let unused = (0..copies.most).map(ObjectId);
+        let mut unused = unused.filter(|handle| used.get(handle.index()) != Some(&true));
+        for write_seq in others {
+            let Some(handle) = unused.next() else {
+                return damaged("more objects than the table holds".to_string());
+            };
+            if self.objects.len() <= handle.index() {
+                self.objects.resize(handle.index() + 1, ObjectRow::NONE);
+            }
+            self.made.insert(write_seq, handle);
+        }
+        Ok(())
     }
 
     /// A value is nowhere any more: its row says which it was.

@@ -96,7 +96,7 @@ pub(crate) fn layer(
     }
     let values = image.tail.batches.into_iter().flat_map(|b| b.values);
     let in_ram = found.in_ram(&values.collect::<Vec<_>>());
-    let encoder = Bytes::new(id.key, waiting);
+    let encoder = Bytes::new(&id, nand.tables(), waiting);
     match id.trusts_digests() {
         false => with_objects::<All<DigestTag>>(nand, &id, found, encoder, in_ram),
         true => with_objects::<All<Digest>>(nand, &id, found, encoder, in_ram),

@@ -7,14 +7,15 @@
 use std::collections::BTreeMap;
 
 use flashlore_content::PAGE_BYTES;
-use flashlore_flash::{BlockId, Geometry, PageId, Ppn, Stream, index};
+use flashlore_flash::{BlockId, Geometry, ObjectId, PageId, Ppn, Stream, index};
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
 use crate::format::journal::JournalValue;
 use crate::format::packed::{self, Head};
 use crate::format::{
-    Areas, BlockRow, BlockState, Identity, JournalEntry, PackSlot, Record, Slot, UnitKind,
+    Areas, BlockRow, BlockState, Identity, JournalEntry, ObjectName, PackSlot, Record, Slot,
+    UnitKind,
 };
 use crate::load::JournalTail;
 use crate::unit::read_slot;
@@ -40,6 +41,8 @@ pub(crate) struct FoundUnit {
     pub generation: u64,
     /// Whether collection fills its block.
     pub collected: bool,
+    /// The object whose value it is; none where that was not written down.
+    pub object: ObjectId,
     /// Of a value in a packed unit, which it is.
     pub slot: Option<FoundSlot>,
 }
@@ -62,8 +65,8 @@ pub(crate) struct FoundSlot {
     pub index: ValueIndex,
     /// Bytes of its slot, as the translation layer counts them.
     pub length: u16,
-    /// Write sequence number of its base, 0 for none.
-    pub base: u64,
+    /// What it is a delta from.
+    pub base: Option<ObjectName>,
     /// Whether it stands in the journal; then it has no unit.
     pub in_journal: bool,
 }
@@ -101,6 +104,7 @@ pub(crate) fn journal_values(tail: &JournalTail) -> Vec<FoundUnit> {
             },
             generation: 0,
             collected: false,
+            object: head.object,
             slot: Some(FoundSlot {
                 index: ValueIndex(index as u32),
                 length: head.slot_length(),
@@ -244,6 +248,7 @@ fn scan_page(
                 quality,
                 generation,
                 collected,
+                object: placed.owner.as_object(),
                 slot: None,
             });
             continue;
@@ -262,6 +267,7 @@ fn scan_page(
                 quality: quality.min(lost),
                 generation,
                 collected,
+                object: head.object,
                 slot: Some(FoundSlot {
                     index: ValueIndex(index as u32),
                     length: head.slot_length(),

@@ -7,12 +7,13 @@
 //! Invariant: a value that was held and has been neither programmed nor written to the journal is on the list,
 //! or, if it is needed no more, among those forgotten.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use flashlore_flash::{Lpn, ObjectId};
 use parking_lot::Mutex;
 
+use crate::format::ObjectName;
 use crate::format::packed::{EXTRA_BYTES, Head};
 use crate::young::Young;
 
@@ -22,6 +23,8 @@ pub struct PackedValue {
     pub(crate) what: ValueState,
     /// How durable it is.
     state: AtomicU8,
+    /// The object that it is the value of, once it is held, and what it is a delta from.
+    holder: OnceLock<(ObjectId, Option<ObjectName>)>,
 }
 
 /// What a packed value is.
@@ -53,6 +56,7 @@ impl PackedValue {
                 bytes: bytes.into(),
             },
             state: AtomicU8::new(WAITS),
+            holder: OnceLock::new(),
         }
     }
 
@@ -65,7 +69,18 @@ impl PackedValue {
                 length,
             },
             state: AtomicU8::new(WAITS),
+            holder: OnceLock::from((object, None)),
         }
+    }
+
+    /// It is the value of an object, and stays that.
+    pub(crate) fn note_holder(&self, object: ObjectId, base: Option<ObjectName>) {
+        let (known, _) = self.holder.get_or_init(|| (object, base));
+        debug_assert_eq!(*known, object);
+    }
+
+    fn holder(&self) -> (ObjectId, Option<ObjectName>) {
+        self.holder.get().copied().unwrap_or((ObjectId::NONE, None))
     }
 
     /// It has been programmed, or written to the journal.
@@ -84,7 +99,15 @@ impl PackedValue {
         zeros: &'a [u8],
     ) -> (Head, &'a [u8]) {
         match &self.what {
-            ValueState::Stored { head, bytes } => (*head, bytes),
+            ValueState::Stored { head, bytes } => {
+                let (object, base) = self.holder();
+                let head = Head {
+                    object,
+                    base,
+                    ..*head
+                };
+                (head, bytes)
+            }
             ValueState::Lost {
                 object,
                 lpn,
@@ -96,9 +119,10 @@ impl PackedValue {
                     length,
                     lost: true,
                     write_seq: write_seq(*object),
-                    base: 0,
+                    base: None,
                     stamp: 0,
                     digest: Default::default(),
+                    object: *object,
                 };
                 (head, &zeros[..usize::from(length)])
             }
@@ -111,6 +135,7 @@ impl PackedValue {
                 write_seq: head.write_seq,
                 lpn: head.lpn,
                 stamp: head.stamp,
+                object: self.holder().0,
             }),
             ValueState::Lost { .. } => None,
         }

@@ -279,7 +279,7 @@ impl Volume {
         let change = match written {
             Written::Nothing => return Ok(()),
             Written::Stored => None,
-            Written::Shared { write_seq } => Some(Change::Share { lpn, write_seq }),
+            Written::Shared { object } => Some(Change::Share { lpn, object }),
         };
         self.take_event(change)
     }

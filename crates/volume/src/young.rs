@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use flashlore_flash::{BlockId, Lpn};
+use flashlore_flash::{BlockId, Lpn, ObjectId};
 
 use crate::format::packed::Head;
 
@@ -17,6 +17,8 @@ pub(crate) struct Young {
     pub write_seq: u64,
     pub lpn: Lpn,
     pub stamp: u64,
+    /// The object that it made.
+    pub object: ObjectId,
 }
 
 /// All of them.

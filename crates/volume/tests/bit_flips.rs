@@ -14,7 +14,7 @@ use flashlore_content::PAGE_BYTES;
 use flashlore_flash::{Lpn, PageId, Ppn};
 use flashlore_medium::{Medium, MediumError, MemoryMedium, SECTOR};
 use flashlore_volume::format::journal::{ENTRY_BYTES, HEADER_BYTES};
-use flashlore_volume::format::packed::{self, FRONT_BYTES, HEAD_BYTES};
+use flashlore_volume::format::packed;
 use flashlore_volume::format::record::RECORD_BYTES;
 use flashlore_volume::format::superblock::SUPERBLOCK_BYTES;
 use flashlore_volume::format::{Areas, Batch, Policy};
@@ -289,11 +289,11 @@ fn units(
         let record = areas.records(page) + slot * RECORD_BYTES as u64;
         let (len, data) = (RECORD_BYTES as u64, PAGE_BYTES as u64);
         let at = areas.unit(ppn);
-        let heads = match bytes[record as usize] {
-            PACKED => packed::read(&bytes[at as usize..][..PAGE_BYTES]),
+        let front = match bytes[record as usize] {
+            PACKED => packed::front_bytes(&bytes[at as usize..][..PAGE_BYTES]),
             _ => None,
         };
-        let front = heads.map_or(0, |heads| FRONT_BYTES + heads.len() * HEAD_BYTES) as u64;
+        let front = front.unwrap_or(0) as u64;
         if live.contains(&ppn) {
             let duty = Duty::ReportedOrElsewhere(ppn);
             add("record", record, len, len, duty);

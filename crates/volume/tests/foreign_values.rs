@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, VolumeKey};
-use flashlore_flash::Lpn;
+use flashlore_flash::{Lpn, ObjectId};
 use flashlore_medium::{Medium, MemoryMedium, SECTOR};
 use flashlore_volume::format::journal::JournalValue;
 use flashlore_volume::format::packed::Head;
@@ -62,12 +62,14 @@ fn with_value(id: &Identity) -> Arc<MemoryMedium> {
                 length: 16,
                 lost: false,
                 write_seq: first_event(1),
-                base: 0,
+                base: None,
                 stamp: 10,
                 digest: KEY.digest(&page),
+                object: ObjectId(0),
             },
             bytes: [7; 16].into(),
         }],
+        naming: id.naming(),
     };
     let mut bytes = vec![0; Batch::bytes(0, batch.value_bytes(), SECTOR)];
     batch.encode(&KEY, 0, &mut bytes);

@@ -73,9 +73,9 @@ pub trait Encoder<C, P> {
     /// The page again; `base` is what the delta was taken from.
     fn decode(&mut self, base: Option<&P>, encoded: &Self::Encoded) -> P;
 
-    /// An encoded value waits in RAM for its page to be filled, as what an object holds: until it is given up, or
-    /// given to [`Encoder::pack`].
-    fn hold(&mut self, _object: ObjectId, _encoded: &Self::Encoded) {}
+    /// An encoded value waits in RAM for its page to be filled, as what an object holds, with what it is a delta from, or
+    /// [`ObjectId::NONE`]: until it is given up, or given to [`Encoder::pack`].
+    fn hold(&mut self, _object: ObjectId, _base: ObjectId, _encoded: &Self::Encoded) {}
 
     /// A value that waits is needed no more.
     fn give_up(&mut self, _encoded: &Self::Encoded) {}

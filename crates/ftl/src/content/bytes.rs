@@ -193,7 +193,8 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         };
         packing.packs = Packs::restore(packs, |object| is_live(objects, object));
         for RestoredInRam { slot, value } in in_ram {
-            encoder.hold(slot.object, &value);
+            let base = objects.packed(slot.object).map(|(_, base)| base);
+            encoder.hold(slot.object, base.unwrap_or(ObjectId::NONE), &value);
             let live = is_live(objects, slot.object);
             let page = packing.packs.restore_in_ram(slot, live, value);
             objects.repack(slot.object, page);

@@ -29,10 +29,10 @@
 //!
 //! | kind | what | a | b | c |
 //! |---:|---|---|---|---|
-//! | 1 | event, share | LPN | sequence | write sequence number of the object |
+//! | 1 | event, share | LPN | sequence | name of the object ([`super::name`]) |
 //! | 2 | event, trim | LPN | sequence | 0 |
 //! | 3 | open | block | generation | erases |
-//! | 4 | dead | LPN | write sequence number | 0 |
+//! | 4 | dead | LPN | write sequence number | handle that its object had; 0 in version 5 |
 //! | 5 | event, rewind to an instant | 0 | sequence | instant |
 //! | 6 | event, snapshot | bytes of its name | sequence | instant |
 //! | 7 | event, end of a snapshot | 0 | sequence | instant |
@@ -45,11 +45,12 @@
 //! The parts of an event stand before it in the same batch.
 
 use flashlore_content::VolumeKey;
-use flashlore_flash::{BlockId, Lpn, Stream};
+use flashlore_flash::{BlockId, Lpn, ObjectId, Stream};
 
 use super::cursor::{Reader, Writer};
+use super::name::{Naming, ObjectName};
 use super::notes::{MOST_PAYLOAD, NoteKind, PART_BYTES};
-use super::packed::{HEAD_BYTES, Head};
+use super::packed::Head;
 
 /// Bytes of a batch's header.
 pub const HEADER_BYTES: usize = 64;
@@ -64,8 +65,8 @@ pub enum Change {
     Share {
         /// The address.
         lpn: Lpn,
-        /// Write sequence number of the object.
-        write_seq: u64,
+        /// The object.
+        object: ObjectName,
     },
     /// An address forgets its content.
     Trim {
@@ -134,6 +135,8 @@ pub enum JournalEntry {
         write_seq: u64,
         /// When it was written.
         stamp: u64,
+        /// The object that it made.
+        object: ObjectId,
     },
     /// Old versions that ended at this instant or before may have been erased.
     Window {
@@ -151,9 +154,9 @@ pub enum JournalEntry {
 }
 
 impl Change {
-    fn fields(self) -> (u8, u32, u64) {
+    fn fields(self, naming: Naming) -> (u8, u32, u64) {
         match self {
-            Change::Share { lpn, write_seq } => (1, lpn.0, write_seq),
+            Change::Share { lpn, object } => (1, lpn.0, ObjectName::word(Some(object), naming)),
             Change::Trim { lpn } => (2, lpn.0, 0),
             Change::Rewind { instant } => (5, 0, instant),
             Change::Snapshot { instant, name } => (6, u32::from(name), instant),
@@ -172,11 +175,11 @@ impl Change {
         }
     }
 
-    fn of(kind: u8, a: u32, c: u64) -> Option<Change> {
+    fn of(kind: u8, a: u32, c: u64, naming: Naming) -> Option<Change> {
         Some(match kind {
             1 => Change::Share {
                 lpn: Lpn(a),
-                write_seq: c,
+                object: ObjectName::of_word(c, naming)?,
             },
             2 => Change::Trim { lpn: Lpn(a) },
             5 => Change::Rewind { instant: c },
@@ -217,14 +220,14 @@ impl Change {
 }
 
 impl JournalEntry {
-    fn encode(self, out: &mut Writer<'_>) {
+    fn encode(self, out: &mut Writer<'_>, naming: Naming) {
         let (kind, stream, a, b, c, stamp) = match self {
             JournalEntry::Event {
                 sequence,
                 stamp,
                 change,
             } => {
-                let (kind, a, c) = change.fields();
+                let (kind, a, c) = change.fields(naming);
                 (kind, 0, a, sequence, c, stamp)
             }
             JournalEntry::Open {
@@ -237,7 +240,8 @@ impl JournalEntry {
                 lpn,
                 write_seq,
                 stamp,
-            } => (4, 0, lpn.0, write_seq, 0, stamp),
+                object,
+            } => (4, 0, lpn.0, write_seq, u64::from(object.0), stamp),
             JournalEntry::Window { oldest } => (9, 0, 0, oldest, 0, 0),
             JournalEntry::Part {
                 sequence,
@@ -253,7 +257,7 @@ impl JournalEntry {
         out.u64(b).u64(c).u64(stamp);
     }
 
-    fn decode(bytes: &[u8]) -> Option<JournalEntry> {
+    fn decode(bytes: &[u8], naming: Naming) -> Option<JournalEntry> {
         let mut fields = Reader::new(bytes);
         let (kind, stream) = (fields.u8(), fields.u8());
         fields.u16();
@@ -270,6 +274,10 @@ impl JournalEntry {
                 lpn: Lpn(a),
                 write_seq: b,
                 stamp,
+                object: match naming {
+                    Naming::ByWrite => ObjectId::NONE,
+                    Naming::ByHandle => ObjectId(u32::try_from(c).ok()?),
+                },
             },
             9 => JournalEntry::Window { oldest: b },
             10 => {
@@ -284,7 +292,7 @@ impl JournalEntry {
             kind => JournalEntry::Event {
                 sequence: b,
                 stamp,
-                change: Change::of(kind, a, c)?,
+                change: Change::of(kind, a, c, naming)?,
             },
         })
     }
@@ -311,6 +319,8 @@ pub struct Batch {
     pub entries: Vec<JournalEntry>,
     /// Encoded values that waited in RAM.
     pub values: Vec<JournalValue>,
+    /// How it names objects.
+    pub naming: Naming,
 }
 
 /// An encoded value in the journal.
@@ -323,11 +333,11 @@ pub struct JournalValue {
 }
 
 impl JournalValue {
-    fn decode_all(mut bytes: &[u8]) -> Option<Vec<JournalValue>> {
+    fn decode_all(mut bytes: &[u8], naming: Naming) -> Option<Vec<JournalValue>> {
         let mut values = Vec::new();
         while !bytes.is_empty() {
-            let (head, rest) = bytes.split_at_checked(HEAD_BYTES)?;
-            let head = Head::decode(&mut Reader::new(head))?;
+            let (head, rest) = bytes.split_at_checked(naming.head_bytes())?;
+            let head = Head::decode(&mut Reader::new(head), naming)?;
             let (value, rest) = rest.split_at_checked(usize::from(head.length))?;
             values.push(JournalValue {
                 head,
@@ -345,9 +355,12 @@ impl Batch {
         (HEADER_BYTES + entries * ENTRY_BYTES + values).next_multiple_of(alignment)
     }
 
+    /// Bytes of its values, with their heads.
     pub fn value_bytes(&self) -> usize {
         let values = self.values.iter();
-        values.map(|v| HEAD_BYTES + v.bytes.len()).sum()
+        values
+            .map(|v| self.naming.head_bytes() + v.bytes.len())
+            .sum()
     }
 
     /// The batch at `offset` in its segment, padded; `out` has its length. Answers its checksum.
@@ -365,10 +378,10 @@ impl Batch {
             .u64(self.after);
         let mut writer = Writer::new(records);
         for &entry in &self.entries {
-            entry.encode(&mut writer);
+            entry.encode(&mut writer, self.naming);
         }
         for JournalValue { head, bytes } in &self.values {
-            head.encode(&mut writer);
+            head.encode(&mut writer, self.naming);
             writer.put(bytes);
         }
         let length = writer.written();
@@ -379,7 +392,12 @@ impl Batch {
 
     /// The batch that begins at `offset` of its segment with these bytes, and its checksum; `None` if
     /// there is none that holds.
-    pub fn decode(bytes: &[u8], key: &VolumeKey, offset: u64) -> Option<(Batch, u64)> {
+    pub fn decode(
+        bytes: &[u8],
+        key: &VolumeKey,
+        offset: u64,
+        naming: Naming,
+    ) -> Option<(Batch, u64)> {
         let header = bytes.get(..HEADER_BYTES)?;
         let mut fields = Reader::new(header);
         if fields.take::<4>() != MAGIC {
@@ -400,7 +418,7 @@ impl Batch {
         let (records, values) = records.split_at(length);
         let entries: Option<Vec<JournalEntry>> = records
             .chunks_exact(ENTRY_BYTES)
-            .map(JournalEntry::decode)
+            .map(|record| JournalEntry::decode(record, naming))
             .collect();
         let batch = Batch {
             segment,
@@ -409,7 +427,8 @@ impl Batch {
             epoch,
             after,
             entries: entries?,
-            values: JournalValue::decode_all(values)?,
+            values: JournalValue::decode_all(values, naming)?,
+            naming,
         };
         Some((batch, check))
     }

@@ -9,12 +9,12 @@
 //! | 16 | 8 | generation: which generation of the block the page belongs to |
 //! | 24 | 8 | acknowledgement time, nanoseconds since 1970 |
 //! | 32 | 4 | epoch the page was programmed in |
-//! | 36 | 4 | zero |
+//! | 36 | 4 | whose the unit is ([`Owner`]); zero in what a version up to 5 programmed |
 //! | 40 | 16 | keyed digest of the data |
 //! | 56 | 8 | keyed checksum of the unit's number and bytes 0 to 55 |
 
 use flashlore_content::{Digest, VolumeKey};
-use flashlore_flash::{Lpn, Ppn};
+use flashlore_flash::{Lpn, Owner, Ppn};
 
 use super::cursor::{Reader, Writer};
 
@@ -55,6 +55,8 @@ pub struct PlacedRecord {
     pub generation: u64,
     /// The epoch it was programmed in.
     pub epoch: u32,
+    /// Whose the unit is.
+    pub owner: Owner,
 }
 
 /// What the record area says of a unit.
@@ -85,7 +87,7 @@ impl PlacedRecord {
             .u64(self.generation)
             .u64(self.record.stamp)
             .u32(self.epoch)
-            .u32(0)
+            .u32(self.owner.number())
             .u128(self.record.digest.0);
         let check = key.checksum(u64::from(ppn.0), &[&bytes[..56]]);
         bytes[56..].copy_from_slice(&check.to_le_bytes());
@@ -108,8 +110,7 @@ impl Slot {
         };
         fields.take::<3>();
         let (lpn, write_seq, generation) = (fields.u32(), fields.u64(), fields.u64());
-        let (stamp, epoch) = (fields.u64(), fields.u32());
-        fields.u32();
+        let (stamp, epoch, owner) = (fields.u64(), fields.u32(), fields.u32());
         let digest = Digest(fields.u128());
         if fields.u64() != key.checksum(u64::from(ppn.0), &[&bytes[..56]]) {
             return Slot::Broken;
@@ -124,6 +125,7 @@ impl Slot {
             },
             generation,
             epoch,
+            owner: Owner::numbered(owner),
         })
     }
 }

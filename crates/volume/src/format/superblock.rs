@@ -29,6 +29,7 @@
 use flashlore_content::VolumeKey;
 
 use super::cursor::{Reader, Writer};
+use super::name::Naming;
 
 /// Bytes of a copy.
 pub const SUPERBLOCK_BYTES: usize = 4096;
@@ -133,6 +134,14 @@ impl Identity {
     /// Whether pages with equal digests are taken for equal.
     pub fn trusts_digests(&self) -> bool {
         self.policy == Policy::DedupTrusted
+    }
+
+    /// How its journal names objects.
+    pub fn naming(&self) -> Naming {
+        match self.version < FIRST_WITH_LIVE_ROWS {
+            true => Naming::ByWrite,
+            false => Naming::ByHandle,
+        }
     }
 
     fn features(&self) -> u32 {

@@ -1,12 +1,13 @@
 //! What is encoded is decoded the same; anything else is refused and nothing panics.
 
 use flashlore_content::{Digest, VolumeKey};
-use flashlore_flash::{BlockId, Lpn, ObjectId, PackId, PageId, Ppn, Stream};
+use flashlore_flash::{BlockId, Lpn, ObjectId, Owner, PackId, PageId, Ppn, Stream};
 use flashlore_metadata::Slot as StoreSlot;
 use proptest::prelude::*;
 
 use super::cursor::{Reader, Writer};
 use super::journal::{Batch, Change, JournalEntry, JournalValue};
+use super::name::{Naming, ObjectName};
 use super::notes::NOTE_BYTES;
 use super::old::root::OldRoot;
 use super::old::tables::{TablePage, TableSlot, decode_page};
@@ -79,7 +80,7 @@ fn entry() -> impl Strategy<Value = JournalEntry> {
     let change = any::<(u8, u32, u64, u32)>().prop_map(|(kind, lpn, number, end)| match kind % 8 {
         0 => Change::Share {
             lpn: Lpn(lpn),
-            write_seq: number,
+            object: name(number),
         },
         1 => Change::Trim { lpn: Lpn(lpn) },
         2 => Change::Rewind { instant: number },
@@ -105,10 +106,13 @@ fn entry() -> impl Strategy<Value = JournalEntry> {
             stamp,
             change,
         }),
-        any::<(u32, u64, u64)>().prop_map(|(lpn, write_seq, stamp)| JournalEntry::Dead {
-            lpn: Lpn(lpn),
-            write_seq,
-            stamp
+        any::<(u32, u64, u64, u32)>().prop_map(|(lpn, write_seq, stamp, object)| {
+            JournalEntry::Dead {
+                lpn: Lpn(lpn),
+                write_seq,
+                stamp,
+                object: ObjectId(object),
+            }
         }),
         any::<u64>().prop_map(|oldest| JournalEntry::Window { oldest }),
         any::<(u64, u8, [u8; 16])>().prop_map(|(sequence, number, bytes)| JournalEntry::Part {
@@ -151,17 +155,59 @@ fn note() -> impl Strategy<Value = Note> {
     })
 }
 
+/// The name of an object.
+fn name(number: u64) -> ObjectName {
+    let object = ObjectId((number as u32).min(u32::MAX - 1));
+    ObjectName::of(object, number >> 32, Naming::ByHandle)
+}
+
+/// The same as version 5 had it.
+fn old_name(name: ObjectName) -> ObjectName {
+    ObjectName::Write(ObjectName::word(Some(name), Naming::ByHandle) | 1)
+}
+
+/// What version 5 wrote in place of a batch.
+fn old_batch(batch: &Batch) -> Batch {
+    let mut old = Batch {
+        naming: Naming::ByWrite,
+        ..batch.clone()
+    };
+    for entry in &mut old.entries {
+        match entry {
+            JournalEntry::Event {
+                change: Change::Share { object, .. },
+                ..
+            } => *object = old_name(*object),
+            JournalEntry::Dead { object, .. } => *object = ObjectId::NONE,
+            _ => {}
+        }
+    }
+    for value in &mut old.values {
+        value.head = old_head(&value.head);
+    }
+    old
+}
+
+fn old_head(head: &Head) -> Head {
+    Head {
+        base: head.base.map(old_name),
+        object: ObjectId::NONE,
+        ..*head
+    }
+}
+
 fn head() -> impl Strategy<Value = Head> {
-    let numbers = any::<(u32, bool, u64, u64, u64, u128)>();
+    let numbers = any::<(u32, bool, u64, Option<u64>, u64, u128, u32)>();
     (numbers, 0..900u16).prop_map(
-        |((lpn, lost, write_seq, base, stamp, digest), length)| Head {
+        |((lpn, lost, write_seq, base, stamp, digest, object), length)| Head {
             lpn: Lpn(lpn),
             length,
             lost,
             write_seq,
-            base,
+            base: base.map(name),
             stamp,
             digest: Digest(digest),
+            object: ObjectId(object),
         },
     )
 }
@@ -184,6 +230,7 @@ fn batch() -> impl Strategy<Value = Batch> {
     (head, entries, values).prop_map(
         |((segment, durable, chain, epoch), entries, values)| Batch {
             after: durable ^ chain,
+            naming: Naming::ByHandle,
             values,
             segment,
             durable,
@@ -196,9 +243,9 @@ fn batch() -> impl Strategy<Value = Batch> {
 
 fn placed() -> impl Strategy<Value = PlacedRecord> {
     let kind = prop_oneof![Just(UnitKind::Data), Just(UnitKind::Lost)];
-    let numbers = any::<(u32, u64, u64, u128, u64, u32)>();
+    let numbers = any::<(u32, u64, u64, u128, u64, u32, u32)>();
     (kind, numbers).prop_map(
-        |(kind, (lpn, write_seq, stamp, digest, generation, epoch))| PlacedRecord {
+        |(kind, (lpn, write_seq, stamp, digest, generation, epoch, owner))| PlacedRecord {
             record: Record {
                 kind,
                 lpn: Lpn(lpn),
@@ -208,6 +255,7 @@ fn placed() -> impl Strategy<Value = PlacedRecord> {
             },
             generation,
             epoch,
+            owner: Owner::numbered(owner),
         },
     )
 }
@@ -240,18 +288,24 @@ proptest! {
 
     #[test]
     fn packed_units_come_back(
-        key in key(), values in prop::collection::vec(value(), 0..4), bit: usize,
+        key in key(), values in prop::collection::vec(value(), 0..4), bit: usize, old: bool,
     ) {
         let mut page = [0; 4096];
+        let naming = if old { Naming::ByWrite } else { Naming::ByHandle };
+        let values: Vec<JournalValue> = values.into_iter().map(|value| JournalValue {
+            head: if old { old_head(&value.head) } else { value.head },
+            ..value
+        }).collect();
         let all = values.iter().map(|v| (v.head, &*v.bytes));
-        let check = packed::encode(&key, all, &mut page);
+        let check = packed::encode(&key, all, naming, &mut page);
         let heads: Vec<Head> = values.iter().map(|v| v.head).collect();
         prop_assert_eq!(packed::heads(&key, &page, check), Some(heads.clone()));
         for (slot, v) in (0..).map(PackSlot).zip(&values) {
             prop_assert_eq!(packed::value(&page, slot), Some((v.head, &*v.bytes)));
         }
         prop_assert_eq!(packed::value(&page, PackSlot(values.len() as u16)), None);
-        let front = packed::FRONT_BYTES + values.len() * packed::HEAD_BYTES;
+        let front = packed::FRONT_BYTES + values.len() * naming.head_bytes();
+        prop_assert_eq!(packed::front_bytes(&page), Some(front));
         flip(&mut page[..front], bit);
         prop_assert_eq!(packed::heads(&key, &page, check), None);
     }
@@ -316,17 +370,19 @@ proptest! {
     #[test]
     fn batches_come_back_at_their_offset_alone(
         key in key(), batch in batch(), offset: u64, alignment in prop_oneof![Just(512), Just(4096)],
-        bit: usize,
+        bit: usize, old: bool,
     ) {
+        let batch = if old { old_batch(&batch) } else { batch };
+        let naming = batch.naming;
         let length = Batch::bytes(batch.entries.len(), batch.value_bytes(), alignment);
         prop_assert_eq!(length % alignment, 0);
         let mut bytes = vec![1; length];
         let check = batch.encode(&key, offset, &mut bytes);
         let used = 64 + 24 * batch.entries.len();
-        prop_assert_eq!(Batch::decode(&bytes, &key, offset), Some((batch, check)));
-        prop_assert_eq!(Batch::decode(&bytes, &key, offset ^ 512), None);
+        prop_assert_eq!(Batch::decode(&bytes, &key, offset, naming), Some((batch, check)));
+        prop_assert_eq!(Batch::decode(&bytes, &key, offset ^ 512, naming), None);
         flip(&mut bytes[..used], bit);
-        prop_assert_eq!(Batch::decode(&bytes, &key, offset), None);
+        prop_assert_eq!(Batch::decode(&bytes, &key, offset, naming), None);
     }
 
     #[test]
@@ -350,7 +406,7 @@ proptest! {
         let mut bytes = bytes;
         let count = magics[magic].len().min(bytes.len());
         bytes[..count].copy_from_slice(&magics[magic][..count]);
-        prop_assert_eq!(Batch::decode(&bytes, &key, place), None);
+        prop_assert_eq!(Batch::decode(&bytes, &key, place, Naming::ByHandle), None);
         bytes.resize(SUPERBLOCK_BYTES, 0xA5);
         prop_assert_eq!(OldRoot::decode(&bytes, &key, place, 1000), None);
         prop_assert_eq!(decode_page(&key, TableSlot(place as u32), TablePage(place as u32), &bytes), None);

@@ -19,7 +19,7 @@ use flashlore_ftl::policies::options::SimilarOptions;
 
 use crate::error::NandError;
 use crate::fetch::{HeldPage, PlannedEncoding};
-use crate::format::PackRow;
+use crate::format::{ObjectName, PackRow};
 use crate::nand::Nand;
 use crate::survey::{IndexState, StoredAs, Survey};
 use crate::unit::{Proof, StoredUnit};
@@ -43,8 +43,8 @@ pub(crate) enum Written {
     Stored,
     /// The address refers to an object that was stored already.
     Shared {
-        /// The object's write sequence number.
-        write_seq: u64,
+        /// The object.
+        object: ObjectName,
     },
 }
 

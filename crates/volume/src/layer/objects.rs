@@ -22,7 +22,7 @@ use flashlore_ftl::{ContentDevice, FtlError, Outcome};
 use super::{Layer, LayerError, Versioned, Written};
 use crate::error::NandError;
 use crate::fetch::{HeldPage, PlannedEncoding};
-use crate::format::{PackRow, Slot, UnitKind};
+use crate::format::{ObjectName, PackRow, Slot, UnitKind};
 use crate::nand::Nand;
 use crate::survey::{IndexState, StoredAs, Survey};
 use crate::unit::{LOST, Proof, StoredUnit};
@@ -247,7 +247,11 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         match done.outcome {
             Outcome::Silent => Ok(Written::Nothing),
             Outcome::Shared => Ok(Written::Shared {
-                write_seq: self.write_seq(done.object),
+                object: ObjectName::of(
+                    done.object,
+                    self.write_seq(done.object),
+                    self.core().flash().id.naming(),
+                ),
             }),
             Outcome::Programmed | Outcome::Packed => Ok(Written::Stored),
         }

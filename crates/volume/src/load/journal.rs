@@ -42,7 +42,8 @@ pub fn journal(
     let base = areas.journal(root.checkpoint);
     let mut window = Window::new(medium, base, id);
     while let Some(bytes) = window.at(tail.position.offset)? {
-        let Some((batch, check)) = Batch::decode(bytes, &id.key, tail.position.offset) else {
+        let Some((batch, check)) = Batch::decode(bytes, &id.key, tail.position.offset, id.naming())
+        else {
             break;
         };
         if batch.segment != root.checkpoint || batch.chain != tail.position.chain {
@@ -76,7 +77,7 @@ pub fn journal(
     // What follows a broken batch cannot be replayed, but may tell that the batch was durable once.
     let mut offset = tail.position.offset;
     while let Some(bytes) = window.at(offset)? {
-        if let Some((batch, _)) = Batch::decode(bytes, &id.key, offset)
+        if let Some((batch, _)) = Batch::decode(bytes, &id.key, offset, id.naming())
             && batch.segment == root.checkpoint
         {
             tail.durable = tail.durable.max(batch.durable);
@@ -113,7 +114,7 @@ fn refuse_lost_root(
     let mut window = Window::new(medium, areas.journal(next), id);
     let first = window.at(0)?;
     let begun = first
-        .and_then(|bytes| Batch::decode(bytes, &id.key, 0))
+        .and_then(|bytes| Batch::decode(bytes, &id.key, 0, id.naming()))
         .is_some_and(|(batch, _)| batch.segment == next);
     if begun {
         return Err(VolumeError::Damaged(format!(

@@ -193,6 +193,7 @@ impl Nand {
             write_seq,
             lpn,
             stamp,
+            object,
         } in due.forgotten
         {
             let happened = write_seq > self.since && write_seq <= self.sequence;
@@ -201,6 +202,7 @@ impl Nand {
                     lpn,
                     write_seq,
                     stamp,
+                    object,
                 });
             }
         }

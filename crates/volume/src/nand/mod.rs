@@ -253,7 +253,7 @@ impl Nand {
 }
 
 /// The write sequence number of an object in the tables.
-fn write_seq_in(tables: &StoredTables<ObjectNote>, object: ObjectId) -> Option<u64> {
+pub(crate) fn write_seq_in(tables: &StoredTables<ObjectNote>, object: ObjectId) -> Option<u64> {
     let noted = tables.read(TableName::Objects, object.index(), note_of::<ObjectNote>);
     noted.map(|noted| noted.write_seq)
 }
@@ -348,6 +348,7 @@ impl Flash for Nand {
             write_seq,
             lpn,
             stamp,
+            object,
         } in self.young.take_block(block)
         {
             if self.young.is_first_death(write_seq) {
@@ -355,6 +356,7 @@ impl Flash for Nand {
                     lpn,
                     write_seq,
                     stamp,
+                    object,
                 })?;
             }
         }

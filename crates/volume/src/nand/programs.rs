@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use flashlore_content::PAGE_BYTES;
-use flashlore_flash::{BlockId, Lpn, Owned, Owner, PageId, PageInBlock, Ppn, Stream, Unit};
+use flashlore_flash::{BlockId, Owned, Owner, PageId, PageInBlock, Ppn, Stream, Unit};
 
 use super::{Nand, write_seq_in};
 use crate::error::NandError;
@@ -80,6 +80,7 @@ impl Nand {
             record,
             generation,
             epoch: self.epoch,
+            owner,
         };
         let bytes = placed.encode(&self.id.key, ppn);
         self.buffer[self.areas.record_in_page(ppn)].copy_from_slice(&bytes);
@@ -94,22 +95,31 @@ impl Nand {
                 let heads = packed::read(&self.buffer[data]).unwrap_or_default();
                 let whole = record.kind == UnitKind::Packed;
                 for head in heads.into_iter().filter(|_| whole) {
-                    self.note_young(ppn, head.write_seq, head.lpn, head.stamp, is_new);
+                    let write = Young {
+                        write_seq: head.write_seq,
+                        lpn: head.lpn,
+                        stamp: head.stamp,
+                        object: head.object,
+                    };
+                    self.note_young(ppn, write, is_new);
                 }
             }
-            _ => self.note_young(ppn, record.write_seq, record.lpn, record.stamp, is_new),
+            _ => {
+                let write = Young {
+                    write_seq: record.write_seq,
+                    lpn: record.lpn,
+                    stamp: record.stamp,
+                    object: owner.as_object(),
+                };
+                self.note_young(ppn, write, is_new);
+            }
         }
         Ok(())
     }
 
     /// A unit holds a write, which is noted if the checkpoint does not know it.
-    fn note_young(&mut self, ppn: Ppn, write_seq: u64, lpn: Lpn, stamp: u64, is_new: bool) {
-        if write_seq > self.since {
-            let write = Young {
-                write_seq,
-                lpn,
-                stamp,
-            };
+    fn note_young(&mut self, ppn: Ppn, write: Young, is_new: bool) {
+        if write.write_seq > self.since {
             self.young.note(self.geometry.block_of(ppn), write, is_new);
         }
     }
@@ -120,12 +130,13 @@ impl Nand {
         match &page.values {
             Some(values) => {
                 let zeros = [0; PAGE_BYTES];
+                let naming = self.id.naming();
                 let tables = &self.tables;
                 let write_seq = |object| write_seq_in(tables, object).unwrap_or(0);
                 let parts = values.iter().map(|v| v.parts(write_seq, &zeros));
                 let parts = parts.map(|(head, bytes)| (self.young.name_lost(head), bytes));
                 let space = &mut self.buffer[data];
-                record.write_seq = packed::encode(&self.id.key, parts, space);
+                record.write_seq = packed::encode(&self.id.key, parts, naming, space);
                 if let Some(space) = space.first_chunk() {
                     record.digest = self.id.key.digest(space);
                 }

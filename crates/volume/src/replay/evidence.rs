@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use flashlore_flash::Lpn;
+use flashlore_flash::{Lpn, ObjectId};
 
 use crate::best::Best;
 use crate::error::VolumeError;
@@ -33,6 +33,8 @@ pub(super) struct Evidence<'a> {
     pub events: HashMap<u64, ReplayEvent>,
     /// Payloads of events.
     payloads: HashMap<u64, Payload>,
+    /// Writes of which the journal says that they are dead, and the objects that they made.
+    dead: Vec<(ObjectId, u64)>,
     /// The best unit of every write.
     pub best: Best<'a>,
     /// Lost pages of a plain volume whose write sequence number was lost too: it is not newer than the checkpoint.
@@ -49,6 +51,7 @@ impl<'a> Evidence<'a> {
         let nameless = found.iter().filter(|unit| unit.record.write_seq == 0);
         let nameless: Vec<FoundUnit> = nameless.copied().collect();
         let mut events = HashMap::new();
+        let mut dead = Vec::new();
         let mut payloads: HashMap<u64, Payload> = HashMap::new();
         let mut window = root.history.oldest;
         for entry in entries(tail) {
@@ -65,7 +68,9 @@ impl<'a> Evidence<'a> {
                     lpn,
                     write_seq,
                     stamp,
+                    object,
                 } => {
+                    dead.push((object, write_seq));
                     let what = ReplayEventKind::Page { lpn };
                     events.insert(write_seq, ReplayEvent { stamp, what });
                 }
@@ -97,6 +102,7 @@ impl<'a> Evidence<'a> {
         Evidence {
             events,
             payloads,
+            dead,
             best,
             nameless,
             durable: tail.durable,
@@ -106,6 +112,14 @@ impl<'a> Evidence<'a> {
 }
 
 impl Evidence<'_> {
+    /// The objects that writes made, some of them older than the checkpoint; each once or more.
+    pub fn births(&self) -> impl Iterator<Item = (ObjectId, u64)> + '_ {
+        let found = self.best.units();
+        let found = found.map(|unit| (unit.object, unit.record.write_seq));
+        let all = found.chain(self.dead.iter().copied());
+        all.filter(|(object, write_seq)| object.is_some() && self.events.contains_key(write_seq))
+    }
+
     /// The payload of an event; nothing if it should have one and has none.
     pub fn payload(&self, sequence: u64, change: Change) -> &[u8] {
         let payload = self.payloads.get(&sequence);

@@ -3,6 +3,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | `evidence` | the events that journal and pages tell of, and which of them count |
+//! | `names` | which objects they mean |
 //! | `state` | the state while events are applied |
 //! | `placement` | where everything lies that something refers to in the end |
 //! | `lost` | units that stand for content that is nowhere |
@@ -31,11 +32,13 @@ use crate::young::Young;
 mod evidence;
 mod locations;
 mod lost;
+mod names;
 mod placement;
 mod replayed;
 mod state;
 
 pub(crate) use lost::NOWHERE;
+pub(crate) use names::ObjectNames;
 pub(crate) use replayed::{Lost, Replayed};
 
 use evidence::{Evidence, ReplayEvent, ReplayEventKind};
@@ -75,9 +78,10 @@ pub(crate) fn replay(
         ppn.0 < geometry.units() && active.is_some_and(|active| page.0 >= active.known)
     };
     let evidence = Evidence::gather(root, tail, found);
+    let names = ObjectNames::new(&tables, root.sequence, id.naming(), &evidence);
     let mut order = evidence.order(root.sequence, &superblock.epochs)?;
     let state = loop {
-        let mut state = ReplayState::new(id, root, &tables);
+        let mut state = ReplayState::new(id, root, &tables, &names);
         for &event in &order {
             state.apply(event, &evidence)?;
         }
@@ -112,6 +116,7 @@ pub(crate) fn replay(
                 write_seq: lost.write_seq,
                 lpn,
                 stamp,
+                object: lost.owner,
             });
         }
     }
@@ -136,6 +141,7 @@ fn young(
                 write_seq,
                 lpn: unit.record.lpn,
                 stamp: unit.record.stamp,
+                object: unit.object,
             });
         }
     }

@@ -110,10 +110,9 @@ impl ReplayState<'_> {
         let named = named.chain(self.new.values().map(|&write_seq| Name::New(write_seq)));
         let copies = Copies {
             tables: self.tables,
-            handles: &self.handles,
+            names: self.names,
             best: &evidence.best,
             found,
-            since: self.since,
             trusted: id.trusts_digests(),
             encodes: id.encoding.is_on(),
             most: Table::Objects.rows(id),

@@ -12,10 +12,12 @@ use flashlore_content::history::{History, TooOld, Version};
 use flashlore_flash::{Lpn, ObjectId};
 
 use super::evidence::{Evidence, ReplayEvent, ReplayEventKind};
+use super::names::ObjectNames;
 use crate::error::VolumeError;
-use crate::format::{Change, Identity, MapRow, Root};
-use crate::load::{Tables, objects_of};
+use crate::format::{Change, Identity, MapRow, ObjectName, Root};
+use crate::load::Tables;
 use crate::notes::Notes;
+use crate::place::Name;
 use crate::policies::history_options;
 use crate::scan::{FoundUnit, Quality};
 
@@ -28,8 +30,8 @@ pub(super) struct ReplayState<'a> {
     /// By address: the write sequence number it holds, if that is newer than the checkpoint.
     pub new: HashMap<Lpn, u64>,
     pub changed: Vec<Lpn>,
-    /// Objects of the checkpoint by write sequence number, as far as something names them.
-    pub handles: HashMap<u64, ObjectId>,
+    /// Which objects the events mean.
+    pub names: &'a ObjectNames<'a>,
     pub history: Option<History>,
     pub notes: Notes,
     /// Writes since the checkpoint that the history has named, and their numbers.
@@ -40,7 +42,7 @@ pub(super) struct ReplayState<'a> {
 }
 
 impl<'a> ReplayState<'a> {
-    pub fn new(id: &Identity, root: &Root, tables: &'a Tables) -> Self {
+    pub fn new(id: &Identity, root: &Root, tables: &'a Tables, names: &'a ObjectNames<'a>) -> Self {
         let history = history_options(id).map(|options| {
             let versions = tables.versions.iter().copied();
             let pins = tables.pins.iter().cloned();
@@ -51,9 +53,7 @@ impl<'a> ReplayState<'a> {
             old: tables.map.clone(),
             new: HashMap::new(),
             changed: Vec::new(),
-            handles: alive(tables)
-                .map(|handle| (tables.objects[handle.index()].write_seq, handle))
-                .collect(),
+            names,
             history,
             notes: Notes::restore(id, &tables.notes),
             born: Vec::new(),
@@ -86,9 +86,9 @@ impl<'a> ReplayState<'a> {
                 self.record(lpn, stamp);
                 self.set(lpn, sequence);
             }
-            ReplayEventKind::Change(Change::Share { lpn, write_seq }) => {
+            ReplayEventKind::Change(Change::Share { lpn, object }) => {
                 self.record(lpn, stamp);
-                self.share(sequence, lpn, write_seq)?;
+                self.share(sequence, lpn, object)?;
             }
             ReplayEventKind::Change(Change::Trim { lpn }) => {
                 self.record(lpn, stamp);
@@ -102,19 +102,19 @@ impl<'a> ReplayState<'a> {
         Ok(())
     }
 
-    fn share(&mut self, sequence: u64, lpn: Lpn, write_seq: u64) -> Result<(), VolumeError> {
-        if write_seq > self.since {
-            self.set(lpn, write_seq);
-            return Ok(());
+    fn share(&mut self, sequence: u64, lpn: Lpn, object: ObjectName) -> Result<(), VolumeError> {
+        match self.names.meant(object, sequence).filter(|_| !self.plain) {
+            Some(Name::New(write_seq)) => self.set(lpn, write_seq),
+            Some(Name::Old(handle)) => {
+                self.clear(lpn);
+                self.old[lpn.index()] = MapRow::of_object(handle);
+            }
+            None => {
+                return Err(VolumeError::Damaged(format!(
+                    "event {sequence} shares {object}, which does not exist"
+                )));
+            }
         }
-        let handle = self.handles.get(&write_seq).copied();
-        let handle = handle.filter(|_| !self.plain).ok_or_else(|| {
-            VolumeError::Damaged(format!(
-                "event {sequence} shares the object of write sequence number {write_seq}, which does not exist"
-            ))
-        })?;
-        self.clear(lpn);
-        self.old[lpn.index()] = MapRow::of_object(handle);
         Ok(())
     }
 
@@ -246,30 +246,22 @@ impl<'a> ReplayState<'a> {
         };
         // A base is no delta: if it was materialized before this was encoded, and that copy is not there, what
         // was encoded has not happened yet either.
-        let has_base = |base: u64| match (is_there(&base), self.handles.get(&base)) {
-            _ if base == 0 => true,
-            (Some(copy), _) => copy.slot.is_none_or(|slot| slot.base == 0),
-            (None, Some(&handle)) => self.tables.objects[handle.index()].base().is_none(),
-            (None, None) => false,
+        let is_no_delta = |unit: &FoundUnit| unit.slot.is_none_or(|slot| slot.base.is_none());
+        let has_base = |base: ObjectName, event: u64| match self.names.meant(base, event) {
+            Some(Name::New(base)) => is_there(&base).is_some_and(is_no_delta),
+            Some(Name::Old(handle)) => {
+                let row = &self.tables.objects[handle.index()];
+                is_there(&row.write_seq).map_or(row.base().is_none(), is_no_delta)
+            }
+            None => false,
         };
         let whole = |write_seq: &u64| {
-            let slot = |unit: &FoundUnit| unit.slot.is_none_or(|slot| has_base(slot.base));
-            is_there(write_seq).is_some_and(slot)
+            let base = |unit: &FoundUnit| unit.slot.and_then(|slot| slot.base);
+            let unit = is_there(write_seq);
+            unit.is_some_and(|unit| base(unit).is_none_or(|base| has_base(base, *write_seq)))
         };
         self.write_seqs()
             .filter(|write_seq| *write_seq > evidence.durable && !whole(write_seq))
             .min()
     }
-}
-
-/// Handles that the map or the history of a checkpoint names, and the bases of those; each once or more.
-fn alive(tables: &Tables) -> impl Iterator<Item = ObjectId> + '_ {
-    let objects = tables.objects.len();
-    let named = objects_of(&tables.map).chain(tables.kept());
-    let named = named.filter(move |handle| handle.index() < objects);
-    named.flat_map(move |handle| {
-        let base = tables.objects[handle.index()].base();
-        let base = base.filter(|base| base.index() < objects);
-        std::iter::once(handle).chain(base)
-    })
 }

@@ -14,7 +14,7 @@ use flashlore_medium::MemoryMedium;
 use flashlore_metadata::{Area, PAGE_BYTES as TABLE_PAGE_BYTES, Slot};
 use flashlore_volume::dump::{DumpParts, dump};
 use flashlore_volume::format::journal::{ENTRY_BYTES, HEADER_BYTES};
-use flashlore_volume::format::packed::{FRONT_BYTES, HEAD_BYTES};
+use flashlore_volume::format::packed;
 use flashlore_volume::format::record::RECORD_BYTES;
 use flashlore_volume::format::superblock::SUPERBLOCK_BYTES;
 use flashlore_volume::format::{Areas, Identity, Policy};
@@ -148,8 +148,7 @@ fn put(bytes: &mut [u8], at: usize, check: u64) {
 fn seal_unit(medium: &mut [u8], areas: &Areas, unit: u32, key: &VolumeKey) {
     let data = &medium[Part::Data(unit).place(areas)];
     let digest = data.first_chunk().map(|page| key.digest(page));
-    let count = usize::from(u16::from_le_bytes([data[0], data[1]]));
-    let heads = data.get(..FRONT_BYTES + count * HEAD_BYTES);
+    let heads = packed::front_bytes(data).and_then(|front| data.get(..front));
     let heads = heads.map(|heads| key.checksum(heads.len() as u64, &[heads]));
     let record = &mut medium[Part::Record(unit).place(areas)];
     if let Some(digest) = digest {

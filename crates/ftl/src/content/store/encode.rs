@@ -177,7 +177,7 @@ impl<T: Parts> Store<T> {
             lpn,
             length,
         };
-        self.encoder.hold(object, &value);
+        self.encoder.hold(object, base, &value);
         let pack = packing.packs.push(Filler::Host, slot, false, value);
         packing.packed += 1;
         self.objects.set_packed(object, pack, base);

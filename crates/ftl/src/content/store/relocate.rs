@@ -220,7 +220,9 @@ impl<T: Parts> Store<T> {
             packing.packs.lose_live(from);
         }
         let removed = packing.packs.remove(from, slot.object);
-        self.encoder.hold(slot.object, &value);
+        let base = self.objects.packed(slot.object).map(|(_, base)| base);
+        self.encoder
+            .hold(slot.object, base.unwrap_or(ObjectId::NONE), &value);
         let pack = packing.packs.push(Filler::Gc, slot, live, value);
         self.objects.repack(slot.object, pack);
         core.map_cache.waits(slot.object);

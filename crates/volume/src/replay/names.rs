@@ -1,0 +1,105 @@
+//! Which object is meant where the journal, or the head of a value, names one.
+//!
+//! A handle is that of the object that has it when it is named: of the last write before that which made one with this
+//! handle, or of the object that the checkpoint knows under it. Volumes of version 5 and before name objects by
+//! write sequence number; then those of the checkpoint must be looked up.
+//!
+//! Invariant: what is answered has the half of the write sequence number that the name has.
+
+use std::collections::HashMap;
+
+use flashlore_flash::ObjectId;
+
+use super::evidence::Evidence;
+use crate::format::{Naming, ObjectName};
+use crate::load::{Tables, objects_of};
+use crate::place::Name;
+
+/// The objects that can be named.
+pub(crate) struct ObjectNames<'a> {
+    tables: &'a Tables,
+    since: u64,
+    /// Objects of the checkpoint by write sequence number, where they are named so.
+    by_write: HashMap<u64, ObjectId>,
+    /// Writes since the checkpoint by the handle of what they made, in order.
+    births: HashMap<ObjectId, Vec<u64>>,
+    /// The same the other way round.
+    made: HashMap<u64, ObjectId>,
+}
+
+impl<'a> ObjectNames<'a> {
+    /// Those of a checkpoint that holds everything up to an event, and of the writes since.
+    pub(super) fn new(
+        tables: &'a Tables,
+        since: u64,
+        naming: Naming,
+        evidence: &Evidence<'_>,
+    ) -> Self {
+        let by_write = match naming {
+            Naming::ByHandle => HashMap::new(),
+            Naming::ByWrite => alive(tables)
+                .map(|handle| (tables.objects[handle.index()].write_seq, handle))
+                .collect(),
+        };
+        let mut births: HashMap<ObjectId, Vec<u64>> = HashMap::new();
+        let mut made = HashMap::new();
+        if naming == Naming::ByHandle {
+            for (object, write_seq) in evidence
+                .births()
+                .filter(|&(_, write_seq)| write_seq > since)
+            {
+                births.entry(object).or_default().push(write_seq);
+                made.insert(write_seq, object);
+            }
+        }
+        births
+            .values_mut()
+            .for_each(|writes| writes.sort_unstable());
+        ObjectNames {
+            tables,
+            since,
+            by_write,
+            births,
+            made,
+        }
+    }
+
+    /// The handle of the object that a write since the checkpoint made, where it was written down.
+    pub fn made_by(&self, write_seq: u64) -> Option<ObjectId> {
+        self.made.get(&write_seq).copied()
+    }
+
+    /// The object that a name means that was written with this event.
+    pub fn meant(&self, name: ObjectName, event: u64) -> Option<Name> {
+        let (object, half) = match name {
+            ObjectName::Write(write_seq) if write_seq > self.since => {
+                return Some(Name::New(write_seq));
+            }
+            ObjectName::Write(write_seq) => {
+                return self.by_write.get(&write_seq).copied().map(Name::Old);
+            }
+            ObjectName::Handle { object, half } => (object, half),
+        };
+        let births = self.births.get(&object).map_or(&[][..], Vec::as_slice);
+        let before = births.partition_point(|&write_seq| write_seq < event);
+        if let Some(&write_seq) = births[..before].last()
+            && write_seq as u32 == half
+        {
+            return Some(Name::New(write_seq));
+        }
+        let known = self.tables.objects.get(object.index())?.write_seq;
+        (known != 0 && known as u32 == half).then_some(Name::Old(object))
+    }
+}
+
+/// Handles that the map or the history of a checkpoint names, and the bases of those; each once or more.
+fn alive(tables: &Tables) -> impl Iterator<Item = ObjectId> + '_ {
+    let objects = tables.objects.len();
+    let named = objects_of(&tables.map).chain(tables.kept());
+    let named = named.filter(move |handle| handle.index() < objects);
+    named.flat_map(move |handle| {
+        let base = tables.objects[handle.index()].base();
+        let base = base.filter(|base| base.index() < objects);
+        std::iter::once(handle).chain(base)
+    })
+}
