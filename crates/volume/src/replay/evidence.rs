@@ -117,7 +117,7 @@ impl Evidence<'_> {
         let found = self.best.units();
         let found = found.map(|unit| (unit.object, unit.record.write_seq));
         let all = found.chain(self.dead.iter().copied());
-        all.filter(|(object, write_seq)| object.is_some() && self.events.contains_key(write_seq))
+        all.filter(|(object, _)| object.is_some())
     }
 
     /// The payload of an event; nothing if it should have one and has none.

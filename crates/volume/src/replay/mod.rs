@@ -78,8 +78,8 @@ pub(crate) fn replay(
         ppn.0 < geometry.units() && active.is_some_and(|active| page.0 >= active.known)
     };
     let evidence = Evidence::gather(root, tail, found);
-    let names = ObjectNames::new(&tables, root.sequence, id.naming(), &evidence);
     let mut order = evidence.order(root.sequence, &superblock.epochs)?;
+    let names = ObjectNames::new(&tables, root.sequence, id.naming(), &evidence, &order);
     let state = loop {
         let mut state = ReplayState::new(id, root, &tables, &names);
         for &event in &order {

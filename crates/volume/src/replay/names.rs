@@ -28,12 +28,14 @@ pub(crate) struct ObjectNames<'a> {
 }
 
 impl<'a> ObjectNames<'a> {
-    /// Those of a checkpoint that holds everything up to an event, and of the writes since.
+    /// Those of a checkpoint that holds everything up to an event, and of the writes since that count: `order` are the
+    /// events that do.
     pub(super) fn new(
         tables: &'a Tables,
         since: u64,
         naming: Naming,
         evidence: &Evidence<'_>,
+        order: &[u64],
     ) -> Self {
         let by_write = match naming {
             Naming::ByHandle => HashMap::new(),
@@ -44,9 +46,8 @@ impl<'a> ObjectNames<'a> {
         let mut births: HashMap<ObjectId, Vec<u64>> = HashMap::new();
         let mut made = HashMap::new();
         if naming == Naming::ByHandle {
-            for (object, write_seq) in evidence
-                .births()
-                .filter(|&(_, write_seq)| write_seq > since)
+            let counts = |write_seq: &u64| order.binary_search(write_seq).is_ok();
+            for (object, write_seq) in evidence.births().filter(|(_, write_seq)| counts(write_seq))
             {
                 births.entry(object).or_default().push(write_seq);
                 made.insert(write_seq, object);

@@ -1060,3 +1060,60 @@ fn a_base_is_whole_since_the_checkpoint() {
         Scenario { setup, generations }.play().unwrap();
     }
 }
+
+/// A process died after a write whose object had the handle of one that a trim had freed. Neither reached the journal, so
+/// the object was there again, and was shared; the page of the write was found on the medium all the same, and taken
+/// for what has that handle.
+#[test]
+fn a_write_beyond_the_cut_has_no_handle() {
+    use {Op::*, Policy::*, Style::*, Trouble::*};
+    let write = |lpn, value, now| Write {
+        lpn: Lpn(lpn),
+        value,
+        now,
+    };
+    let scenario = Scenario {
+        setup: Setup {
+            policy: DedupTrusted,
+            history: None,
+            encoding: Encoding {
+                deltas: true,
+                compression: true,
+            },
+            similar: None,
+            exported: 3,
+            blocks: 9,
+            pages_per_block: 2,
+            units_per_page: 1,
+            alignment: 4096,
+            index_entries: 4,
+            garbage: true,
+            crowded: false,
+        },
+        generations: vec![
+            Generation {
+                ops: Arc::new([
+                    write(0, 3, 1000007),
+                    write(2, 2, 1000017),
+                    write(0, 0, 1000027),
+                    SlowFlush { during: 0 },
+                    Trim { lpn: Lpn(2) },
+                    write(0, 3, 1000029),
+                    Kill,
+                    write(0, 2, 1000031),
+                    Fua {
+                        lpn: Lpn(0),
+                        value: 3,
+                        now: 1000045,
+                    },
+                ]),
+                trouble: Cut(35),
+                style: Shuffled { percent: 100 },
+                seed: 2262525058,
+                damage: None,
+            },
+            Generation::calm(Arc::new([])),
+        ],
+    };
+    scenario.play().unwrap();
+}
