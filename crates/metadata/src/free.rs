@@ -10,7 +10,10 @@
 //! follows, as the difference to the row behind it. So in a page that was never written, all bytes of which are 0,
 //! every row is free and the list is in order. A number that no row of the page has ends the list.
 //!
-//! Invariant: of each page, the rows that its list names are those that nobody uses, each once.
+//! The last row of the table is nobody's: it is given out where no other can be had, and what is done with it counts no
+//! more.
+//!
+//! Invariant: of each page, the rows that its list names are those that nobody uses but the last one, each once.
 
 use flashlore_flash::{FreeRows, Links, Lpn, Table};
 
@@ -31,10 +34,10 @@ pub struct LinkedRows {
 }
 
 impl LinkedRows {
-    /// Those of a table of this shape.
+    /// Those of a table of this shape, but for the last row.
     pub fn of(table: &Shape) -> Self {
         LinkedRows {
-            rows: table.rows as usize,
+            rows: table.rows.saturating_sub(1) as usize,
             per_page: table.rows_per_page() as usize,
         }
     }
@@ -161,14 +164,19 @@ impl FreeByPage {
 
 impl FreeRows for FreeByPage {
     fn take(&mut self, near: Lpn, link: impl Fn(usize) -> u32) -> Option<usize> {
-        let Some((page, row)) = self.page_near(near) else {
+        let failures = self.first.failures();
+        let found = self.page_near(near);
+        if found.is_none() {
             self.first.fail(MetadataError::NoFreeRow);
-            // Nothing that is done with it counts.
-            return Some(0);
-        };
-        let next = self.rows.next(row, link(row));
-        self.first.set(page, next);
-        Some(row)
+        }
+        let taken = found.map(|(page, row)| (page, row, self.rows.next(row, link(row))));
+        match taken.filter(|_| self.first.failures() == failures) {
+            Some((page, row, next)) => {
+                self.first.set(page, next);
+                Some(row)
+            }
+            None => Some(self.rows.rows),
+        }
     }
 
     fn give_back(&mut self, row: usize) -> u32 {
@@ -180,16 +188,18 @@ impl FreeRows for FreeByPage {
     }
 
     fn all(&self, rows: usize, link: impl Fn(usize) -> u32) -> Result<Vec<usize>, String> {
-        debug_assert_eq!(rows, self.rows.rows);
+        debug_assert_eq!(rows, self.rows.rows + 1);
         let mut free = Vec::new();
         for page in 0..self.rows.pages() {
             free.extend(self.list(page, &link)?);
         }
+        free.push(self.rows.rows);
         Ok(free)
     }
 
     fn restore(&mut self, free: &[usize], _rows: usize, links: &mut impl Links) {
-        let mut free = free.iter().copied().peekable();
+        let is_somebodys = |row: &usize| *row < self.rows.rows;
+        let mut free = free.iter().copied().filter(is_somebodys).peekable();
         for page in 0..self.rows.pages() {
             let end = (page + 1) * self.rows.per_page;
             let wanted: Vec<usize> =

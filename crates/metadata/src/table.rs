@@ -213,6 +213,11 @@ impl<R: Row> StoredTable<R> {
         });
     }
 
+    /// How many pages of the store could not be had so far.
+    pub(crate) fn failures(&self) -> u64 {
+        self.shared.failures.load(Ordering::Relaxed)
+    }
+
     /// Rows there is no room for are asked of it.
     pub(crate) fn fail(&self, error: MetadataError) {
         self.shared.fail(&mut self.shared.store.lock(), error);

@@ -284,6 +284,7 @@ impl Volume {
             });
         }
         self.begin_change_about(now, instant)?;
+        self.make_room_for_tables()?;
         let count = self.versioned()?.rewind_to(instant)?;
         self.take_event(Some(Change::Rewind { instant }))?;
         Ok(count)

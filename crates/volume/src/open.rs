@@ -13,7 +13,7 @@ use crate::image::{Image, Recovery, check_alignment, read_image};
 use crate::load;
 use crate::replay::{Lost, NOWHERE};
 use crate::restore::layer;
-use crate::superblocks::{next_epoch, open_epoch, write_superblock};
+use crate::superblocks::{next_epoch, write_superblock};
 use crate::tables::TableStore;
 use crate::volume::Volume;
 
@@ -139,6 +139,8 @@ impl Volume {
     ) -> Result<(Self, Recovery), VolumeError> {
         let (superblock, recovery) = (next_epoch(&image)?, image.recovery);
         let areas = image.areas.clone();
+        // What was read may lie in a cache alone: the process before may have ended without a barrier.
+        medium.sync()?;
         let stamp = image.state.stamp;
         let lost = std::mem::take(&mut image.state.lost);
         let notes = image.state.notes.clone();
@@ -151,8 +153,8 @@ impl Volume {
         if let Some(error) = tables.stored().take_error() {
             return Err(load::of_store(error));
         }
-        // Nothing is written before all that an opening reads has been read.
-        let superblock = open_epoch(&medium, &areas, superblock)?;
+        // Nothing but pages of tables, to where nothing lies, is written before all that an opening reads has been read.
+        let superblock = write_superblock(&medium, &areas, superblock)?;
         let mut volume = Volume {
             layer,
             tables,

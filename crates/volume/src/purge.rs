@@ -46,6 +46,7 @@ impl Volume {
         let everything = first == Lpn(0) && end == Lpn(self.exported());
         let before = last.unwrap_or(self.history()?.oldest());
         self.begin_release(now)?;
+        self.make_room_for_tables()?;
         if everything {
             return self.forget(before);
         }
@@ -111,6 +112,7 @@ impl Volume {
             self.refuse_protected(now, instant)?;
         }
         self.begin_release(now)?;
+        self.make_room_for_tables()?;
         self.versioned()?.advance(instant);
         // An event, so that a recovery misses it where the journal is damaged.
         let kind = NoteKind::Window;

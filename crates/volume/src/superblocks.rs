@@ -45,17 +45,6 @@ pub(crate) fn next_epoch(image: &Image) -> Result<Superblock, VolumeError> {
     Ok(superblock)
 }
 
-/// Makes an epoch durable.
-pub(crate) fn open_epoch(
-    medium: &dyn Medium,
-    areas: &Areas,
-    superblock: Superblock,
-) -> Result<Superblock, VolumeError> {
-    // What was read may lie in a cache alone: the process before may have ended without a barrier.
-    medium.sync()?;
-    write_superblock(medium, areas, superblock)
-}
-
 /// Derives both superblocks from the rest of a volume, which is newer ([`VolumeError::OldSuperblocks`]): the journal
 /// says after which event each epoch goes on. Answers the newest epoch.
 ///

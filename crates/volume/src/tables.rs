@@ -169,7 +169,6 @@ impl TableStore {
         if layer.core().flash().open_checkpoint().is_some() {
             return Ok(0);
         }
-        layer.core_mut().flash_mut().finish_checkpoint()?;
         let mut handed_over = 0;
         let mut turns = 0;
         while handed_over < most && turns <= HANDED_OVER.len() {
@@ -231,8 +230,7 @@ impl TableStore {
             }
         }
         let nand = layer.core_mut().flash_mut();
-        nand.heed_tables();
-        nand.writable()?;
+        nand.heed_tables()?;
         let root = Root {
             checkpoint: self.stored.with(|store| store.commit()) + 1,
             epoch: nand.epoch,

@@ -223,7 +223,9 @@ impl Volume {
         let unit = self.unit(lpn, page);
         let stored = self.layer.stored();
         let most = self.layer.core().most_live();
-        match self.layer.write(lpn, unit, stored < most) {
+        let written = self.layer.write(lpn, unit, stored < most);
+        self.layer.core_mut().flash_mut().heed_tables()?;
+        match written {
             Ok(change) => Ok(self.note(lpn, change)?),
             Err(FtlError::Full { .. }) => Err(VolumeError::NoSpace { stored, most }),
             Err(error) => Err(VolumeError::of(error, lpn)),
@@ -253,12 +255,21 @@ impl Volume {
         lpn: Lpn,
         look: impl FnOnce(&mut Self) -> A,
     ) -> Result<A, VolumeError> {
-        self.layer.core_mut().flash_mut().heed_tables();
+        let before = self.layer.core().flash().failures_of_tables();
         let found = look(self);
-        match self.layer.core_mut().flash_mut().forgive_tables() {
+        match self.layer.core().flash().forgive_tables(before) {
             Some(source) => Err(VolumeError::Unreadable { lpn, source }),
             None => Ok(found),
         }
+    }
+
+    /// Does something that changes nothing and answers as well as it can.
+    fn glance<A>(&self, glance: impl FnOnce(&dyn Layer) -> A) -> A {
+        let nand = self.layer.core().flash();
+        let before = nand.failures_of_tables();
+        let found = glance(self.layer.as_ref());
+        nand.forgive_tables(before);
+        found
     }
 
     fn unit(&self, lpn: Lpn, page: Prepared) -> StoredUnit {
@@ -337,6 +348,7 @@ impl Volume {
         self.look(lpn, |volume| volume.layer.places(lpn))?;
         self.begin_change(now)?;
         let held = self.layer.trim(lpn);
+        self.layer.core_mut().flash_mut().heed_tables()?;
         if held.map_err(|error| VolumeError::of(error, lpn))? {
             self.take_event(Some(Change::Trim { lpn }))?;
         }
@@ -465,6 +477,7 @@ impl Volume {
     pub fn collect_step(&mut self) -> Result<bool, VolumeError> {
         self.layer.core().flash().writable()?;
         let stepped = self.layer.collect_step();
+        self.layer.core_mut().flash_mut().heed_tables()?;
         stepped.map_err(|error| VolumeError::of(error, Lpn(0)))
     }
 
@@ -573,8 +586,10 @@ impl Volume {
     /// at `now`, or a moment after what was before, whatever the clock does.
     pub(crate) fn begin_release(&mut self, now: u64) -> Result<(), VolumeError> {
         let nand = self.layer.core_mut().flash_mut();
-        nand.heed_tables();
-        nand.writable()?;
+        nand.heed_tables()?;
+        for unit in nand.take_newly_bad() {
+            self.layer.distrust(unit);
+        }
         if self.is_checkpoint_due() {
             // One that has begun may be enough.
             self.layer.core_mut().flash_mut().finish_checkpoint()?;
@@ -588,6 +603,12 @@ impl Volume {
         }
         self.begin_event(now);
         Ok(())
+    }
+
+    /// Any number of pages of the tables may change next: what only the root before the open checkpoint reaches must be free
+    /// for them.
+    pub(crate) fn make_room_for_tables(&mut self) -> Result<(), VolumeError> {
+        Ok(self.layer.core_mut().flash_mut().finish_checkpoint()?)
     }
 
     /// What happens next happens at `now`, or a moment after what was before.
@@ -612,19 +633,19 @@ impl Volume {
                 ));
             }
         }
-        self.layer.check()
+        self.glance(|layer| layer.check())
     }
 
     /// How a page is stored; nothing if nothing was written there, or it does not exist.
     pub fn stored_as(&self, lpn: Lpn) -> Option<StoredAs> {
-        self.layer.stored_as(lpn)
+        self.glance(|layer| layer.stored_as(lpn))
     }
 
     /// What is stored, and what for, in steps for those who share the volume: adds at most `most` values, from the
     /// owner `from` on, to a survey that begins with nothing and owner 0; where to go on, if anything is left. What
     /// changes in between may be counted twice or not at all.
     pub fn survey_step(&self, from: ObjectId, most: u32, survey: &mut Survey) -> Option<ObjectId> {
-        self.layer.survey_step(from, most, survey)
+        self.glance(|layer| layer.survey_step(from, most, survey))
     }
 
     /// Blocks, and those of them that are free.
@@ -640,6 +661,6 @@ impl Volume {
 
     /// Where a page lies.
     pub fn location(&self, lpn: Lpn) -> Option<Ppn> {
-        self.layer.location(lpn)
+        self.glance(|layer| layer.location(lpn))
     }
 }

@@ -24,4 +24,5 @@ mod record;
 mod reopen;
 mod rot;
 mod space;
+mod table_pages;
 mod tables;

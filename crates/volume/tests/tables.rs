@@ -246,7 +246,7 @@ fn a_wrong_count_owner_or_free_handle_is_told_by_check() {
         },
         ..SHAPE.identity(Policy::Dedup)
     };
-    let wrong: [(&str, u8, usize, u8, &str); 7] = [
+    let wrong: [(&str, u8, usize, u8, &str); 8] = [
         ("a reference too many", 1, 4, 1, "is stored as"),
         ("an object without references", 1, 4, 3, "is stored as"),
         ("an old version that is not there", 1, 5, 2, "is stored as"),
@@ -258,6 +258,7 @@ fn a_wrong_count_owner_or_free_handle_is_told_by_check() {
             1,
             "is stored as",
         ),
+        ("a list in a circle", 1, 43 * 32, 0xff, "in a circle"),
         ("a unit of another", 8, 0, 1, "is noted as that of"),
         ("a handle that is lost", 9, 0, 1, "listed as free"),
     ];
@@ -267,7 +268,11 @@ fn a_wrong_count_owner_or_free_handle_is_told_by_check() {
         for lpn in 0..20 {
             volume.write(1, Lpn(lpn), &page(lpn % 7 + 1)).unwrap();
         }
+        // What is freed leaves nothing behind.
+        volume.write(1, Lpn(19), &page(50)).unwrap();
+        volume.write(1, Lpn(19), &page(19 % 7 + 1)).unwrap();
         volume.close().unwrap();
+        assert!(check(&*medium, true).unwrap().is_clean(), "{what}");
         let medium = rewritten(&id, medium, |bytes, areas| {
             for leaf in leaves(bytes, areas, table) {
                 bytes[leaf + 32 + at] ^= bits;

@@ -127,7 +127,9 @@ impl Table {
                     true => 0,
                     false => objects / SPARE_ROWS,
                 };
-                (objects + spare).min(u64::from(Owner::VALUES)) as u32
+                // The last one is nobody's.
+                let nobodys = u64::from(id.version >= FIRST_WITH_LIVE_ROWS);
+                (objects + spare + nobodys).min(u64::from(Owner::VALUES)) as u32
             }
             Table::Packs if id.encoding.is_on() => units as u32,
             Table::Packs => 0,
@@ -138,6 +140,12 @@ impl Table {
             Table::Pins => entries.map_or(0, |_| MOST_PINS),
             Table::Notes => entries.map_or(0, |entries| MOST_PINS + rows_beside_snapshots(entries)),
         }
+    }
+
+    /// Handles of objects that can be given out.
+    pub fn handles(id: &Identity) -> u32 {
+        let nobodys = u32::from(id.version >= FIRST_WITH_LIVE_ROWS);
+        Table::Objects.rows(id).saturating_sub(nobodys)
     }
 
     /// Objects there may be at a time, on a device of so many units.

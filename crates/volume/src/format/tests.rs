@@ -1,7 +1,7 @@
 //! What is encoded is decoded the same; anything else is refused and nothing panics.
 
 use flashlore_content::{Digest, VolumeKey};
-use flashlore_flash::{BlockId, Lpn, ObjectId, Owner, PackId, PageId, Ppn, Stream};
+use flashlore_flash::{BlockId, Lpn, Note as _, ObjectId, Owner, PackId, PageId, Ppn, Row, Stream};
 use flashlore_metadata::Slot as StoreSlot;
 use proptest::prelude::*;
 
@@ -19,8 +19,8 @@ use super::superblock::{
     Superblock, VERSION,
 };
 use super::{
-    Areas, ClockNote, Note, NoteKind, ObjectPlace, ObjectRow, PackSlot, PackedRow, PurgeNote,
-    RowId, Table,
+    Areas, ClockNote, Note, NoteKind, ObjectNote, ObjectPlace, ObjectRow, PackSlot, PackedRow,
+    PurgeNote, RowId, Table,
 };
 
 fn key() -> impl Strategy<Value = VolumeKey> {
@@ -329,6 +329,21 @@ proptest! {
         let bytes = root.encode();
         prop_assert_eq!(Root::decode(checkpoint, &bytes), Some(root));
         prop_assert_eq!(Root::decode(checkpoint, &bytes[1..]), None);
+    }
+
+    /// What cannot be read stays so wherever it is packed.
+    #[test]
+    fn a_slot_that_is_noted_leaves_the_mark(write_seq: u64, slots: [u16; 2], length: u16, mark: bool) {
+        let [before, after] = slots.map(|slot| PackSlot(slot % 400));
+        let mut note = ObjectNote::new(write_seq, Some((length, before)));
+        note.set_unreadable(mark);
+        note.note_slot(after, length / 2);
+        prop_assert_eq!((note.slot(), note.is_unreadable()), (after, mark));
+        note.set_unreadable(!mark);
+        prop_assert_eq!((note.slot(), note.is_unreadable()), (after, !mark));
+        let mut bytes = [0; 12];
+        note.encode(&mut bytes);
+        prop_assert_eq!(ObjectNote::decode(&bytes), note);
     }
 
     /// A row is what docs/format.md says.

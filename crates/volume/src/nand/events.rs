@@ -39,8 +39,7 @@ impl Nand {
         stamp: u64,
         change: Option<Change>,
     ) -> Result<(), NandError> {
-        self.heed_tables();
-        self.writable()?;
+        self.heed_tables()?;
         self.sequence = self.next_sequence();
         let sequence = self.sequence;
         match change {
@@ -84,21 +83,27 @@ impl Nand {
     }
 
     /// From now on nothing is written if a page of the tables could not be had since this was asked last: then not all
-    /// of a change was made.
-    pub(crate) fn heed_tables(&mut self) {
-        if let Some(why) = self.forgive_tables() {
+    /// of a change was made. Refuses to write if so, or if anything failed before.
+    pub(crate) fn heed_tables(&mut self) -> Result<(), NandError> {
+        if let Some(why) = self.forgive_tables(self.heeded.get()) {
             self.fail(why.to_string());
         }
+        self.writable()
     }
 
-    /// Why a page of the tables could not be had, if one could not since this was asked last. Where nothing was changed in
+    /// How many pages of the tables could not be had so far.
+    pub(crate) fn failures_of_tables(&self) -> u64 {
+        self.tables.failures()
+    }
+
+    /// Why a page of the tables could not be had, if one could not since so many could not. Where nothing was changed in
     /// between that concerns nobody else.
-    pub(crate) fn forgive_tables(&mut self) -> Option<NandError> {
-        let failures = self.tables.failures();
-        if failures == self.forgiven {
+    pub(crate) fn forgive_tables(&self, before: u64) -> Option<NandError> {
+        let since = self.tables.failures() - before;
+        if since == 0 {
             return None;
         }
-        self.forgiven = failures;
+        self.heeded.set(self.heeded.get() + since);
         let error = self.tables.take_error();
         let why = error.map(|error| error.to_string()).unwrap_or_default();
         Some(NandError::Tables(why))
@@ -126,7 +131,7 @@ impl Nand {
     }
 
     pub(crate) fn write_journal(&mut self) -> Result<(), NandError> {
-        self.writable()?;
+        self.heed_tables()?;
         self.finish_checkpoint()?;
         if self.window > self.window_noted {
             self.window_noted = self.window;
@@ -163,7 +168,7 @@ impl Nand {
 
     /// Writes to the medium; a failure makes the volume read-only.
     pub(crate) fn put(&mut self, offset: u64, bytes: &[u8]) -> Result<(), NandError> {
-        self.writable()?;
+        self.heed_tables()?;
         let written = self.medium.write(offset, bytes);
         written.map_err(|error| self.failed_with(error))
     }

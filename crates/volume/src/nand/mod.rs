@@ -16,6 +16,7 @@
 //! Invariants: a page and its records leave in one write; a record's generation is that of its block; the
 //! journal names every generation; once a write or a barrier has failed nothing is written any more.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -86,8 +87,8 @@ pub struct Nand {
     sensed: HashMap<PageId, SensedPage>,
     /// Map, objects and owners of units.
     tables: StoredTables<ObjectNote>,
-    /// Failures of the tables that only concerned who read.
-    forgiven: u64,
+    /// Failures of the tables that have been heeded, or concerned only who looked.
+    heeded: Cell<u64>,
     /// Rows of packed pages that changed.
     pub(crate) packed: DirtyPages<PackId>,
     /// Encoded values in RAM.
@@ -153,7 +154,7 @@ impl Nand {
             kept: Vec::new(),
             young: YoungWrites::new(found.young),
             sensed: HashMap::new(),
-            forgiven: found.tables.failures(),
+            heeded: Cell::new(found.tables.failures()),
             tables: found.tables,
             packed: found.packed,
             waiting: found.waiting,
@@ -226,8 +227,9 @@ impl Nand {
 
     /// Notes that a unit cannot be read.
     pub(crate) fn note_bad(&mut self, ppn: Ppn) {
-        self.bad.insert(self.place_of(ppn));
-        self.newly_bad.push(ppn);
+        if self.bad.insert(self.place_of(ppn)) {
+            self.newly_bad.push(ppn);
+        }
     }
 
     /// Units that have become known to be unreadable since the last call.
@@ -310,7 +312,9 @@ impl Flash for Nand {
     }
 
     fn prove_copy(&mut self, from: Ppn, owner: Owner) -> Result<(), NandError> {
-        match self.find_copy(from, owner) {
+        let found = self.find_copy(from, owner);
+        self.heed_tables()?;
+        match found {
             // What was lost before stays so, and what is known to be something else does not come back.
             CopyFound::Good(_) | CopyFound::Lost(_) | CopyFound::Elsewhere => Ok(()),
             CopyFound::Unreadable(_, why) => {
@@ -330,7 +334,7 @@ impl Flash for Nand {
         _route: Route,
         _tags: &[Tag],
     ) -> Result<Completion, NandError> {
-        self.writable()?;
+        self.heed_tables()?;
         self.program_page(page, units, stream)?;
         let (Ready::At(at) | Ready::After(_, at)) = ready;
         Ok(Completion::instant(at))
@@ -343,7 +347,7 @@ impl Flash for Nand {
         _background: bool,
         _tag: Tag,
     ) -> Result<Completion, NandError> {
-        self.writable()?;
+        self.heed_tables()?;
         for Young {
             write_seq,
             lpn,

@@ -115,7 +115,7 @@ impl ReplayState<'_> {
             found,
             trusted: id.trusts_digests(),
             encodes: id.encoding.is_on(),
-            most: Table::Objects.rows(id),
+            most: Table::handles(id),
             was_reopened,
         };
         let page_of = match self.tables.packs.is_empty() {

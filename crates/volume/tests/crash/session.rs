@@ -125,6 +125,11 @@ pub struct Session {
     pub unreadable: (usize, bool),
 }
 
+/// The tables of a volume are consistent.
+fn is_sound(volume: &Volume) -> Result<(), Stop> {
+    guarded(|| volume.check())?.map_err(|how| Stop::Broken(format!("check() says: {how}")))
+}
+
 impl Session {
     /// Nothing is opened yet.
     pub fn new(medium: Arc<CrashMedium>, oracle: Oracle, epoch: u32, trouble: Trouble) -> Self {
@@ -252,9 +257,9 @@ impl Session {
         if let Some(options) = self.similar {
             volume.find_similar_bases(options);
         }
-        guarded(|| volume.check())?.map_err(|how| Stop::Broken(format!("check() says: {how}")))?;
-        let state = read_all(&mut volume)?;
-        let told = told(&mut volume, &self.oracle)?;
+        self.unless_off(is_sound(&volume))?;
+        let state = self.unless_off(read_all(&mut volume))?;
+        let told = self.unless_off(told(&mut volume, &self.oracle))?;
         self.work.instants += told.as_ref().map_or(0, |t| t.instants.len() as u64);
         let sequence = volume.status().sequence;
         self.oracle
@@ -316,7 +321,8 @@ impl Session {
         if !is_to_fail || !is_failed(error, Operation::Read) {
             return Ok(opened);
         }
-        match self.medium.calls() == calls {
+        // Where there is no room in memory, pages of its tables may have gone to where nothing lies.
+        match self.medium.calls() == calls || self.table_memory == 0 {
             true => Err(Stop::ReadFailed),
             false => broken(format!(
                 "a read failed after the medium was changed: {error}"
@@ -665,9 +671,8 @@ impl Session {
 
     /// The open volume holds the newest state, and its tables are consistent.
     fn verify(&mut self) -> Result<(), Stop> {
-        let volume = self.volume();
-        guarded(|| volume.check())?.map_err(|how| Stop::Broken(format!("check() says: {how}")))?;
-        let found = read_all(volume)?;
+        let found = is_sound(self.volume()).and_then(|()| read_all(self.volume()));
+        let found = self.unless_off(found)?;
         if !agree(self.oracle.newest(), &found) {
             let expected = self.oracle.newest();
             return broken(format!("the volume holds {found:?}, expected {expected:?}"));
@@ -731,6 +736,13 @@ impl Session {
             return Err(Stop::PowerCut);
         }
         Ok(())
+    }
+
+    /// What a look at the volume found, unless the power went meanwhile: to make room for a page of its tables it may write
+    /// another.
+    fn unless_off<T>(&self, found: Result<T, Stop>) -> Result<T, Stop> {
+        self.alive()?;
+        found
     }
 
     /// An error is right only once the power is off or a sync has failed.

@@ -34,7 +34,8 @@ impl Tables for VolumeOrder {
     }
 
     fn free_handles(&self, exported: u32) -> PageLists {
-        let rows: Vec<usize> = (0..self.objects).collect();
+        // The last row is nobody's.
+        let rows: Vec<usize> = (0..self.objects.saturating_sub(1)).collect();
         let pages = rows.chunks(self.per_page.max(1));
         PageLists {
             free: pages
@@ -90,8 +91,10 @@ impl FreeRows for PageLists {
         0
     }
 
-    fn all(&self, _rows: usize, _link: impl Fn(usize) -> u32) -> Result<Vec<usize>, String> {
-        Ok(self.free.concat())
+    fn all(&self, rows: usize, _link: impl Fn(usize) -> u32) -> Result<Vec<usize>, String> {
+        Ok((0..rows)
+            .filter(|row| *row + 1 == rows || self.free[row / self.per_page].contains(row))
+            .collect())
     }
 
     fn restore(&mut self, _free: &[usize], _rows: usize, _links: &mut impl Links) {

@@ -1,0 +1,184 @@
+//! Pages of the tables that are read when they are needed: what becomes of those that cannot be.
+
+use std::sync::Arc;
+
+use flashlore_content::PAGE_BYTES;
+use flashlore_flash::Lpn;
+use flashlore_medium::{
+    Failure, Faults, FaultyMedium, Medium, MemoryMedium, ReadFault, When, WriteFault,
+};
+use flashlore_metadata::{MetadataError, Row, Stored, StoredPage};
+use flashlore_volume::format::{Areas, Identity, Policy, Table};
+use flashlore_volume::{NandError, Volume, VolumeError, bytes_needed, check, create};
+
+use crate::support::{Contents, Shape, contents, page, read};
+
+/// The map has three pages.
+const WIDE: Shape = Shape {
+    exported: 2500,
+    blocks: 200,
+    pages_per_block: 16,
+    units_per_page: 2,
+    alignment: 512,
+    index_entries: 500,
+    journal_bytes: 64 << 10,
+};
+
+/// Of these addresses something is written.
+const STRIDE: u32 = 40;
+
+type Flaky = Arc<FaultyMedium<MemoryMedium>>;
+
+/// A volume with as few pages of tables in memory as can be, and what it holds: one page in so many has its number, and
+/// one.
+fn crowded(id: &Identity, stride: u32) -> (Flaky, Volume, Contents) {
+    let medium = MemoryMedium::new(bytes_needed(id).unwrap() as usize);
+    create(&medium, id).unwrap();
+    let medium = Arc::new(FaultyMedium::new(medium, Faults::default()));
+    let (mut volume, _) = Volume::open_within(Arc::clone(&medium), 0).unwrap();
+    let mut expected = vec![0; id.exported as usize];
+    for lpn in (0..id.exported).step_by(stride as usize) {
+        volume.write(1, Lpn(lpn), &page(lpn + 1)).unwrap();
+        expected[lpn as usize] = lpn + 1;
+    }
+    volume.checkpoint().unwrap();
+    (medium, volume, expected)
+}
+
+/// Where the leaves of a table lie, in their order.
+fn leaves(medium: &dyn Medium, id: &Identity, table: Table) -> Vec<u64> {
+    let areas = Areas::new(id).unwrap();
+    let stored = Stored::open(medium, areas.store, id.key).unwrap();
+    let mut places = Vec::new();
+    let mut note = |page: &StoredPage<'_>| {
+        if page.node.level == 0 {
+            places.push(areas.store.slot(page.slot));
+        }
+        Ok::<_, MetadataError>(())
+    };
+    let all = Row(0)..Row(u32::MAX);
+    stored.each_page(table.id(), all, &mut note).unwrap();
+    places
+}
+
+fn unreadable(at: u64) -> Faults {
+    Faults {
+        unreadable: vec![at..at + PAGE_BYTES as u64],
+        ..Faults::default()
+    }
+}
+
+/// An input/output error for the addresses of a page of the map, and nothing for the others.
+#[test]
+fn a_page_of_the_map_that_cannot_be_read_concerns_its_addresses_alone() {
+    for policy in [Policy::Plain, Policy::Dedup] {
+        let id = WIDE.identity(policy);
+        let (medium, mut volume, expected) = crowded(&id, 1);
+        let per_page = Table::Map.shape(&id).rows_per_page();
+        let places = leaves(&*medium, &id, Table::Map);
+        assert_eq!(places.len(), 3);
+        // What is in memory is not read.
+        for lpn in 2 * per_page..WIDE.exported {
+            read(&mut volume, Lpn(lpn)).unwrap();
+        }
+        medium.set_faults(unreadable(places[0]));
+        let mut errors = 0;
+        for (lpn, &value) in (0..).zip(&expected) {
+            match read(&mut volume, Lpn(lpn)) {
+                Ok(found) => assert_eq!(found, value, "{policy:?} page {lpn}"),
+                Err(VolumeError::Unreadable {
+                    source: NandError::Tables(_),
+                    ..
+                }) if lpn < per_page => errors += 1,
+                Err(other) => panic!("{policy:?} page {lpn}: {other}"),
+            }
+        }
+        assert_eq!(errors, per_page, "{policy:?}");
+        let refused = volume.write(2, Lpn(5), &page(7)).unwrap_err();
+        assert!(
+            matches!(refused, VolumeError::Unreadable { .. }),
+            "{refused}"
+        );
+        let refused = volume.trim(2, Lpn(5)).unwrap_err();
+        assert!(
+            matches!(refused, VolumeError::Unreadable { .. }),
+            "{refused}"
+        );
+        volume.write(3, Lpn(2400), &page(8)).unwrap();
+        medium.set_faults(Faults::default());
+        volume.write(4, Lpn(5), &page(9)).unwrap();
+        let mut expected = expected;
+        (expected[5], expected[2400]) = (9, 8);
+        assert_eq!(contents(&mut volume), expected, "{policy:?}");
+        volume.check().unwrap();
+        volume.close().unwrap();
+        assert!(check(&*medium, true).unwrap().is_clean(), "{policy:?}");
+    }
+}
+
+/// Whatever read or write of the medium fails once in a change: either nothing was changed and all goes on, or nothing is
+/// written any more, and the next opening has everything that was durable.
+#[test]
+fn a_failure_in_a_change_loses_nothing() {
+    for policy in [Policy::Plain, Policy::Dedup] {
+        let id = WIDE.identity(policy);
+        let (mut went_on, mut ended, mut done) = (0, 0, 0);
+        for nth in 1..30 {
+            for is_read in [true, false] {
+                let (medium, mut volume, expected) = crowded(&id, STRIDE);
+                let once = When::Only(nth);
+                medium.set_faults(Faults {
+                    reads: is_read.then_some(ReadFault::Calls(once)),
+                    writes: (!is_read).then_some(WriteFault {
+                        when: once,
+                        failure: Failure::Eio,
+                    }),
+                    ..Faults::default()
+                });
+                let changed = volume
+                    .write(2, Lpn(40), &page(100))
+                    .and_then(|()| volume.trim(3, Lpn(1200)));
+                medium.set_faults(Faults::default());
+                let what = format!("{policy:?}, {nth}, {is_read}: {changed:?}");
+                done += u32::from(changed.is_ok());
+                let later = volume
+                    .write(4, Lpn(2400), &page(200))
+                    .and_then(|()| volume.flush());
+                match later {
+                    Ok(()) => went_on += 1,
+                    Err(_) => {
+                        assert!(changed.is_err(), "{what}");
+                        assert!(volume.failure().is_some(), "{what}");
+                        ended += 1;
+                    }
+                }
+                let goes_on = later.is_ok();
+                if goes_on {
+                    volume.check().unwrap_or_else(|why| panic!("{what}: {why}"));
+                }
+                drop(volume);
+                let report = check(&*medium, true).unwrap();
+                assert!(report.is_clean(), "{what}: {report:?}");
+                let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+                volume.check().unwrap_or_else(|why| panic!("{what}: {why}"));
+                for lpn in (0..WIDE.exported).step_by(STRIDE as usize) {
+                    let before = expected[lpn as usize];
+                    let found = read(&mut volume, Lpn(lpn)).unwrap();
+                    let may_be = match lpn {
+                        40 => vec![before, 100],
+                        1200 => vec![before, 0],
+                        2400 if goes_on => vec![200],
+                        2400 => vec![before, 200],
+                        _ => vec![before],
+                    };
+                    assert!(may_be.contains(&found), "{what}: page {lpn} holds {found}");
+                    if changed.is_ok() && goes_on && [40, 1200].contains(&lpn) {
+                        assert_ne!(found, before, "{what}: page {lpn}");
+                    }
+                }
+            }
+        }
+        assert!(went_on > 20 && done > 5, "{went_on} {done}");
+        assert!(ended > 0, "{policy:?}: {went_on} went on");
+    }
+}
