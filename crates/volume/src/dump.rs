@@ -195,6 +195,8 @@ fn rows(id: &Identity, tables: &Tables, out: &mut impl Write) -> io::Result<()> 
     }
     for (handle, object) in tables.objects.iter().enumerate() {
         let place = match object.place {
+            // Nothing was ever written under a free handle.
+            _ if object.write_seq == 0 => continue,
             ObjectPlace::Unit(Ppn::NONE) => continue,
             ObjectPlace::Unit(unit) => format!("unit {unit}"),
             ObjectPlace::Packed(packed) => format!("packed page {}", packed.pack),

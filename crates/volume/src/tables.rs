@@ -310,7 +310,7 @@ impl TableStore {
     ) -> Result<(), NandError> {
         let used = (rows.end.0 - rows.start.0) as usize * usize::from(table.row_bytes(&self.id));
         let first = flashlore_metadata::Row(rows.start.0);
-        let mut set = |store: &mut Store| loop {
+        let set = |store: &mut Store| loop {
             let absent = match store.rows_to_set(table.id(), first) {
                 Ok(out) => {
                     let (used, unused) = out.split_at_mut(used);
@@ -324,7 +324,7 @@ impl TableStore {
             // A page above it.
             store.fetch_at_once(&absent)?;
         };
-        let set = self.stored.with(&mut set);
+        let set = self.stored.with(set);
         set.map_err(|error| failed(layer, error))
     }
 }

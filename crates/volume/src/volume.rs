@@ -223,13 +223,14 @@ impl Volume {
         let unit = self.unit(lpn, page);
         let stored = self.layer.stored();
         let most = self.layer.core().most_live();
-        let written = self.layer.write(lpn, unit, stored < most);
+        let change = match self.layer.write(lpn, unit, stored < most) {
+            Ok(change) => change,
+            Err(FtlError::Full { .. }) => return Err(VolumeError::NoSpace { stored, most }),
+            Err(error) => return Err(VolumeError::of(error, lpn)),
+        };
+        // That there was nothing to do may have been seen in a row that could not be had.
         self.layer.core_mut().flash_mut().heed_tables()?;
-        match written {
-            Ok(change) => Ok(self.note(lpn, change)?),
-            Err(FtlError::Full { .. }) => Err(VolumeError::NoSpace { stored, most }),
-            Err(error) => Err(VolumeError::of(error, lpn)),
-        }
+        Ok(self.note(lpn, change)?)
     }
 
     /// How a page would be encoded if it were written now. A [`PageReader`] of this volume can do it while the volume
@@ -348,8 +349,9 @@ impl Volume {
         self.look(lpn, |volume| volume.layer.places(lpn))?;
         self.begin_change(now)?;
         let held = self.layer.trim(lpn);
+        let held = held.map_err(|error| VolumeError::of(error, lpn))?;
         self.layer.core_mut().flash_mut().heed_tables()?;
-        if held.map_err(|error| VolumeError::of(error, lpn))? {
+        if held {
             self.take_event(Some(Change::Trim { lpn }))?;
         }
         Ok(())
@@ -477,8 +479,9 @@ impl Volume {
     pub fn collect_step(&mut self) -> Result<bool, VolumeError> {
         self.layer.core().flash().writable()?;
         let stepped = self.layer.collect_step();
+        let stepped = stepped.map_err(|error| VolumeError::of(error, Lpn(0)))?;
         self.layer.core_mut().flash_mut().heed_tables()?;
-        stepped.map_err(|error| VolumeError::of(error, Lpn(0)))
+        Ok(stepped)
     }
 
     /// Gives the space of up to so many free blocks back to the medium, beyond those that are kept; whether there

@@ -63,7 +63,7 @@ fn leaves(medium: &dyn Medium, id: &Identity, table: Table) -> Vec<u64> {
 
 fn unreadable(at: u64) -> Faults {
     Faults {
-        unreadable: vec![at..at + PAGE_BYTES as u64],
+        unreadable: std::iter::once(at..at + PAGE_BYTES as u64).collect(),
         ..Faults::default()
     }
 }

@@ -84,10 +84,9 @@ impl Nand {
         };
         let bytes = placed.encode(&self.id.key, ppn);
         self.buffer[self.areas.record_in_page(ppn)].copy_from_slice(&bytes);
-        if record.kind == UnitKind::Lost {
-            if self.bad.insert(UnitPlace { generation, ppn }) {
-                self.newly_bad.push(ppn);
-            }
+        let place = UnitPlace { generation, ppn };
+        if record.kind == UnitKind::Lost && self.bad.insert(place) {
+            self.newly_bad.push(ppn);
         }
         let is_new = matches!(unit, Unit::New { .. });
         match self.owned(owner) {

@@ -168,7 +168,7 @@ impl Start<'_> {
     fn session(&self, trouble: Trouble) -> Session {
         let oracle = Oracle::new(vec![0; self.setup.exported as usize]);
         let medium = self.setup.medium(self.image.clone());
-        Session::new(medium, oracle, 0, trouble).of(&self.setup)
+        Session::new(medium, oracle, 0, trouble).of(self.setup)
     }
 
     fn generation(&self, trouble: Trouble, (style, seed): (Style, u64)) -> Generation {
@@ -375,7 +375,7 @@ impl Search<'_> {
         self.tally.recoveries += u64::from(trouble == Trouble::Never);
         let medium = self.setup.medium(wreck.image.clone());
         let oracle = wreck.oracle.clone();
-        Session::new(medium, oracle, wreck.epoch, trouble).of(&self.setup)
+        Session::new(medium, oracle, wreck.epoch, trouble).of(self.setup)
     }
 
     fn survivors(&mut self) -> (Style, u64) {

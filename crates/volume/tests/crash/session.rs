@@ -321,8 +321,9 @@ impl Session {
         if !is_to_fail || !is_failed(error, Operation::Read) {
             return Ok(opened);
         }
-        // Where there is no room in memory, pages of its tables may have gone to where nothing lies.
-        match self.medium.calls() == calls || self.table_memory == 0 {
+        // It may have synced what others wrote; and where there is no room in memory, pages of its tables may have gone to
+        // where nothing lies.
+        match self.medium.calls() <= calls + 1 || self.table_memory == 0 {
             true => Err(Stop::ReadFailed),
             false => broken(format!(
                 "a read failed after the medium was changed: {error}"
