@@ -6,14 +6,14 @@
 
 use std::mem::size_of;
 
-use flashlore_ftl::mapping::objects::FoundObject;
+use flashlore_ftl::mapping::objects::{FoundObject, Object};
 use flashlore_ftl::mapping::packs::{RestoredPack, Slot};
 
 use crate::format::areas::slots;
 use crate::format::journal::ENTRY_BYTES;
 use crate::format::{BlockRow, Identity, JournalEntry, ObjectNote, ObjectRow, PackRow, Table};
 use crate::nand::BlockLife;
-use crate::open::CHECKPOINT_AFTER;
+use crate::open::{CHECKPOINT_AFTER, TABLE_MEMORY};
 use crate::policies::index_entries;
 use crate::scan::FoundUnit;
 use crate::young::Young;
@@ -26,12 +26,11 @@ const WORKING: u64 = 24 << 20;
 const COPIES: u64 = 4;
 /// Bytes of an entry of map or owners.
 const NUMBER: u64 = 4;
-/// Bytes of an object without its digest, of its write sequence number, of what the index has for an entry, and of an
-/// entry of the history.
-const OBJECT: u64 = 12;
-const WRITE_SEQ: u64 = 8;
+/// Bytes of what the index has for an entry, and of an entry of the history.
 const INDEX: u64 = 8;
 const VERSION: u64 = 21;
+/// A page of the tables in memory, with what is kept of it.
+const TABLE_PAGE: u64 = flashlore_metadata::PAGE_BYTES as u64 + 64;
 /// Bytes of the count of a slot of the tables, and of what is marked of it.
 const SLOT: u64 = 3;
 /// Bytes of a packed page in memory; and what the system's allocator adds to the slots of one.
@@ -64,9 +63,10 @@ struct Sizes {
     /// Entries of history and index.
     versions: u64,
     index: u64,
-    /// Values that are stored at most, and what a digest takes of each.
+    /// Values that are stored at most.
     values: u64,
-    content: u64,
+    /// Pages of the tables that are read and changed where they lie.
+    table_pages: u64,
     /// Units since the checkpoint, those that collection copied included; of them those of new events; and events in
     /// the journal.
     found: u64,
@@ -98,7 +98,15 @@ impl Sizes {
                 true => named.min(objects),
                 false => named.min(units).min(objects),
             },
-            content: if id.trusts_digests() { 16 } else { 8 },
+            table_pages: [
+                Table::Map,
+                Table::Objects,
+                Table::Owners,
+                Table::FreeHandles,
+            ]
+            .iter()
+            .map(|table| u64::from(table.pages(id)))
+            .sum(),
             found: (CHECKPOINT_AFTER * COPIES).min(units),
             // What was erased meanwhile has an entry in the journal.
             programmed: CHECKPOINT_AFTER.min(units),
@@ -163,7 +171,11 @@ impl Sizes {
     fn restoring(&self) -> u64 {
         let mut bytes_held = self.running() + self.exported * NUMBER;
         if self.objects > 0 {
-            bytes_held += bytes::<ObjectRow>(self.objects) + self.values * self.restored_object();
+            // What was found of each, its row, and by handle which it is.
+            bytes_held += bytes::<ObjectRow>(self.objects)
+                + bytes::<FoundObject<u128, ObjectNote>>(self.values)
+                + bytes::<Object<u128, ObjectNote>>(self.values)
+                + 2 * NUMBER * self.objects;
         }
         if self.packs > 0 {
             bytes_held += bytes::<Option<RestoredPack>>(self.packs) + self.values * RESTORED_VALUE;
@@ -171,25 +183,14 @@ impl Sizes {
         bytes_held
     }
 
-    fn restored_object(&self) -> u64 {
-        let bytes = match self.content {
-            16 => size_of::<FoundObject<u128, ObjectNote>>(),
-            _ => size_of::<FoundObject<u64, ObjectNote>>(),
-        };
-        bytes as u64
-    }
-
     /// While it is open.
     fn running(&self) -> u64 {
-        let mut bytes_held = (self.exported + self.units) * NUMBER
+        let mut bytes_held = (self.table_pages * TABLE_PAGE).min(TABLE_MEMORY)
             + self.slots * SLOT
             + self.units / 8
             + self.blocks * (BLOCK + size_of::<BlockLife>() as u64);
         if self.objects > 0 {
-            bytes_held += self.values * (OBJECT + self.content).next_multiple_of(self.content)
-                + self.objects * WRITE_SEQ
-                + self.index * INDEX
-                + self.history();
+            bytes_held += self.index * INDEX + self.history();
         }
         if self.packs > 0 {
             bytes_held += self.packs * PACK + self.slots() + self.exported;
