@@ -148,6 +148,21 @@ impl<'a> Stored<'a> {
         self.walk(table, &rows, &mut |page| take(page).map(|()| true))
     }
 
+    /// Reads the pages above the rows of a table: whoever changes a row needs those on its way, whichever row that is.
+    ///
+    /// # Errors
+    /// One cannot be read.
+    ///
+    /// # Panics
+    /// If there is no such table.
+    pub fn check_above(&self, table: TableId) -> Result<(), MetadataError> {
+        if self.root.tables[table.index()].shape.top() == 0 {
+            return Ok(());
+        }
+        let all = Row(0)..Row(u32::MAX);
+        self.walk(table, &all, &mut |page| Ok(page.node.level > 1))
+    }
+
     /// The same, and goes on below a page where `take` says so.
     fn walk<E: From<MetadataError>>(
         &self,

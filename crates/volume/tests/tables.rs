@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flashlore_content::{PAGE_BYTES, VolumeKey};
 use flashlore_flash::Lpn;
 use flashlore_medium::{Medium, MemoryMedium};
-use flashlore_metadata::{Slot, Store};
+use flashlore_metadata::{MetadataError, Row, Slot, Store, Stored, StoredPage};
 use flashlore_volume::format::{
     Areas, HistoryRoot, Identity, Policy, Root, RowId, Superblock, Table,
 };
@@ -328,4 +328,47 @@ fn pages_of_the_history_that_nobody_needs_may_rot() {
         }
     }
     assert!(harmless > 0, "every page of the history is needed");
+}
+
+/// Whoever changes a row needs the pages above it, whichever row that is: they are read before the volume is used, also
+/// where no row below them is in use.
+#[test]
+fn a_page_above_rows_that_nobody_needs_is_missed_by_an_opening() {
+    let id = Identity {
+        history: Some(HistoryIdentity {
+            entries: 600,
+            least_window: 0,
+            protected: false,
+        }),
+        ..SHAPE.identity(Policy::Dedup)
+    };
+    let medium = made(&id);
+    let mut volume = open(&medium);
+    volume.write(1, Lpn(0), &page(1)).unwrap();
+    let instant = volume.snapshot_as(2, None, "one").unwrap();
+    volume.checkpoint().unwrap();
+    volume.delete_snapshot(3, instant).unwrap();
+    volume.close().unwrap();
+    let areas = Areas::new(&id).unwrap();
+    let bytes = Arc::into_inner(medium).unwrap().into_bytes();
+    let image = MemoryMedium::from_bytes(bytes.clone());
+    let stored = Stored::open(&image, areas.store, id.key).unwrap();
+    let mut above = Vec::new();
+    for &table in Table::all(&id) {
+        let mut note = |page: &StoredPage<'_>| {
+            if page.node.level > 0 {
+                above.push(areas.store.slot(page.slot) as usize);
+            }
+            Ok::<_, MetadataError>(())
+        };
+        let all = Row(0)..Row(u32::MAX);
+        stored.each_page(table.id(), all, &mut note).unwrap();
+    }
+    assert!(above.len() > 1, "{above:?}");
+    for at in above {
+        let mut bytes = bytes.clone();
+        bytes[at + 4000] ^= 1;
+        let medium = Arc::new(MemoryMedium::from_bytes(bytes));
+        assert_damaged(&medium, &format!("page at {at}"));
+    }
 }

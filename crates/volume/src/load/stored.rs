@@ -64,6 +64,10 @@ pub(super) fn tables(
     for &table in Table::all(id).iter().filter(|table| table.is_found_anew()) {
         rows.each(table, |_, _| {})?;
     }
+    // Of the history the rows in use are read. A page above others that has rotted would end the next checkpoint.
+    for &table in Table::all(id) {
+        rows.stored.check_above(table.id()).map_err(of_store)?;
+    }
     let history = &root.history;
     loaded.versions = rows.in_use(Table::Versions, history.first, history.entries, |row| {
         (Lpn(row.u32()), ObjectId(row.u32()), row.u64())

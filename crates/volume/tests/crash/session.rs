@@ -14,6 +14,7 @@ use flashlore_medium::{
 use flashlore_volume::NandError;
 use flashlore_volume::{
     OpenCheckpoint, OpenFlush, Purged, Recovery, Status, TABLE_MEMORY, Volume, VolumeError, check,
+    load,
 };
 
 use crate::crash::history::{Op, Setup};
@@ -323,12 +324,18 @@ impl Session {
         }
         // It may have synced what others wrote; and where there is no room in memory, pages of its tables may have gone to
         // where nothing lies.
-        match self.medium.calls() <= calls + 1 || self.table_memory == 0 {
+        let may_write = self.table_memory == 0 || self.has_opened_an_epoch();
+        match self.medium.calls() <= calls + 1 || may_write {
             true => Err(Stop::ReadFailed),
             false => broken(format!(
                 "a read failed after the medium was changed: {error}"
             )),
         }
+    }
+
+    /// Whether all that an opening needs was read: what it read since was for a checkpoint.
+    fn has_opened_an_epoch(&self) -> bool {
+        load::superblock(&*self.medium).is_ok_and(|found| found.epoch > self.epoch)
     }
 
     fn apply(&mut self, op: &Op) -> Result<(), Stop> {
