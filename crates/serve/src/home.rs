@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flashlore_medium::{Access, Cause, FileMedium, Mode, Overlay};
+use flashlore_medium::{Access, Cause, FileMedium, Medium, Mode, Overlay};
 use flashlore_nbd::server::Address;
 use flashlore_volume::format::superblock::VERSION;
 use flashlore_volume::options::grown;
@@ -343,8 +343,26 @@ impl Home {
         Ok((from, to, recovery))
     }
 
-    /// Opens the volume on a medium. One of an older format gets the present one first, unless nothing may be written.
-    fn on(&self, medium: FileMedium, access: Access) -> Result<(Volume, Recovery), ServeError> {
+    /// Gives a volume that nobody has open the present format. Answers the version it had, the one it has, and what the
+    /// opening found that this takes, if it takes one.
+    ///
+    /// # Errors
+    /// A volume that is open or damaged, or a failure of the file system. The volume has its old format then.
+    pub fn upgrade(&self, mode: Mode) -> Result<(u32, u32, Option<Recovery>), ServeError> {
+        self.demand_volume("has one format")?;
+        let medium = self.medium(mode, Access::Change)?;
+        let from = load::superblock(&medium)?.identity.version;
+        let (_, recovery) = self.upgraded(medium, Access::Change)?;
+        Ok((from, VERSION, recovery))
+    }
+
+    /// The medium of a volume. One of an older format gets the present one first, unless nothing may be written: then it
+    /// answers what the opening found that this took.
+    fn upgraded(
+        &self,
+        medium: FileMedium,
+        access: Access,
+    ) -> Result<(Arc<impl Medium + use<>>, Option<Recovery>), ServeError> {
         let superblock = load::superblock(&medium)?;
         let is_old = superblock.identity.version < VERSION && access == Access::Change;
         let upgrade = is_old.then(|| Growth::upgrade(&superblock)).transpose()?;
@@ -354,7 +372,12 @@ impl Home {
         }
         let medium = Arc::new(watched(medium, &self.troubles));
         let upgraded = upgrade.map(|upgrade| upgrade.carry_out(Arc::clone(&medium)));
-        let upgraded = upgraded.transpose()?;
+        Ok((medium, upgraded.transpose()?))
+    }
+
+    /// Opens the volume on a medium. One of an older format gets the present one first, unless nothing may be written.
+    fn on(&self, medium: FileMedium, access: Access) -> Result<(Volume, Recovery), ServeError> {
+        let (medium, upgraded) = self.upgraded(medium, access)?;
         let (volume, recovery) = match access {
             Access::Change => Volume::open(medium)?,
             Access::Look => Volume::open(Overlay::new(medium))?,

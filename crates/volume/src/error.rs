@@ -97,9 +97,8 @@ pub enum VolumeError {
     },
     /// Written by an older version, which is brought to the present one before the volume is used.
     #[error(
-        "the volume has format version {found}, this program opens version {known}: a command that changes it, such \
-         as `flashlore serve` or `flashlore import`, brings it to that version first; `flashlore check` and `dump` \
-         look at it as it is"
+        "the volume has format version {found}, this program opens version {known}: `flashlore upgrade` brings it to \
+         that version, as does each command that changes it; `flashlore check` and `dump` look at it as it is"
     )]
     OldVersion {
         /// Version found.

@@ -22,7 +22,8 @@ pub use volume::{
     CloneArgs, CreateArgs, DiffArgs, DumpArgs, DumpPart, ExportArgs, FilterArgs, ImportArgs,
     InfoVolumeArgs, LeaveArgs, LogArgs, MarkArgs, MountArgs, OnPressure, PurgeArgs, ReadVolumeArgs,
     RebuildArgs, RecordArgs, RecoverArgs, ReplaceFastArgs, ResizeArgs, ScrubArgs, ServeArgs,
-    ServingArgs, SnapshotCommand, SnapshotListArgs, TuneArgs, VolumeArgs, VolumeSystem,
+    ServingArgs, SnapshotCommand, SnapshotListArgs, TuneArgs, UpgradeArgs, VolumeArgs,
+    VolumeSystem,
 };
 
 /// A content-aware flash translation layer: replays block traces in simulated time on a plain SSD
@@ -94,6 +95,8 @@ pub enum Command {
     Tune(TuneArgs),
     /// Make a volume or an array larger
     Resize(ResizeArgs),
+    /// Give a volume of an older program the present format
+    Upgrade(UpgradeArgs),
     /// Serve a volume or an array over NBD
     Serve(ServeArgs),
     /// Serve a volume and record what clients do as a trace

@@ -39,6 +39,7 @@ pub fn run(command: Command, python: &dyn Python) -> Result<(), CliError> {
         Command::Clone(args) => volume::clone(&args),
         Command::Tune(args) => volume::tune(&args),
         Command::Resize(args) => volume::resize(&args),
+        Command::Upgrade(args) => volume::upgrade(&args),
         Command::Serve(args) => volume::serve(&args),
         Command::Record(args) => volume::record(&args),
         Command::Mount(args) => volume::mount(&args),

@@ -30,4 +30,5 @@ mod serving;
 mod synth;
 mod trace;
 mod unclosed;
+mod upgrade;
 mod volume;

@@ -7,6 +7,7 @@
 //! | [`create`] | `create`, `clone`, `mount` |
 //! | [`mod@serve`] | `serve`, `record` |
 //! | [`resize`] | `resize` |
+//! | [`upgrade`] | `upgrade` |
 //! | [`tune`] | `tune` |
 //! | [`history`] | `log`, `snapshot`, `mark`, `recover`, `read`, `diff`, `purge` |
 //!
@@ -23,6 +24,7 @@ mod history;
 mod resize;
 mod serve;
 mod tune;
+mod upgrade;
 
 pub use array::{ArrayCommand, LeaveArgs, RebuildArgs, ReplaceFastArgs};
 pub use bench::{BenchArgs, BenchPattern};
@@ -36,6 +38,7 @@ pub use history::{
 pub use resize::ResizeArgs;
 pub use serve::{FilterArgs, RecordArgs, ServeArgs, ServingArgs};
 pub use tune::TuneArgs;
+pub use upgrade::UpgradeArgs;
 
 /// The volume of a command.
 #[derive(Args)]

@@ -7,6 +7,7 @@
 //! | [`mod@create`] | `create` |
 //! | [`mod@clone`] | `clone` |
 //! | [`mod@resize`] | `resize` |
+//! | [`mod@upgrade`] | `upgrade` |
 //! | [`mod@serve`] | `serve`, `record` |
 //! | [`mod@mount`] | `mount` |
 //! | [`image`] | `import`, `export`, `read` |
@@ -31,6 +32,7 @@ mod running;
 mod serve;
 mod state;
 mod tune;
+mod upgrade;
 
 use flashlore_medium::{Access, FileMedium, Mode};
 use flashlore_serve::control::{Reach, ask};
@@ -50,6 +52,7 @@ pub use resize::resize;
 pub use serve::{record, serve};
 pub use state::info;
 pub use tune::tune;
+pub use upgrade::upgrade;
 
 use crate::cli::VolumeArgs;
 use crate::error::CliError;
