@@ -47,6 +47,26 @@ class IndexInfo:
 
 
 @dataclass(frozen=True)
+class TablesInfo:
+    """What is in memory of the tables of a volume that are read and changed a page at a time."""
+
+    memory: int
+    """Bytes that their pages take."""
+
+    most_memory: int
+    """The most that they may take."""
+
+    hits: int
+    """Rows that were in memory when they were asked for, since the volume was opened."""
+
+    misses: int
+    """Pages that had to be read for others."""
+
+    written_for_room: int
+    """Pages that had changed and were written to make room for others."""
+
+
+@dataclass(frozen=True)
 class HistoryInfo:
     """How far back a volume goes."""
 
@@ -142,6 +162,9 @@ class VolumeInfo:
 
     index: IndexInfo | None
     """What the fingerprint index knows; nothing if equal pages are not stored once."""
+
+    tables: TablesInfo
+    """What is in memory of its tables."""
 
     history: HistoryInfo | None
     """How far back it goes; nothing if it keeps no history."""

@@ -39,7 +39,7 @@ pub(crate) struct Frame {
     taken: bool,
 }
 
-/// What became of questions to the cache.
+/// What became of questions to the cache since the store was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheCounters {
     /// Rows that were there.

@@ -79,6 +79,12 @@ impl Store {
         self.cache.counters
     }
 
+    /// Bytes that pages in memory take, and take at most.
+    pub fn cache_bytes(&self) -> (u64, u64) {
+        let most = self.cache.most() * crate::page::PAGE_BYTES;
+        (self.cache.heap_bytes() as u64, most as u64)
+    }
+
     /// Bytes held in memory.
     pub fn heap_bytes(&self) -> usize {
         self.cache.heap_bytes() + self.space.heap_bytes()

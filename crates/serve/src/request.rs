@@ -352,6 +352,8 @@ pub struct Info {
     /// What the fingerprint index knows; nothing if equal pages are not stored once.
     #[serde(default)]
     pub index: Option<IndexInfo>,
+    /// What is in memory of its tables.
+    pub tables: TablesInfo,
     /// How far back it goes; nothing if it keeps no history.
     pub history: Option<HistoryInfo>,
     /// Number of the last event.
@@ -529,6 +531,21 @@ pub struct IndexInfo {
     pub misses: u64,
     /// Of them, those that a larger index might have found.
     pub doubtful_misses: u64,
+}
+
+/// What is in memory of the tables of a volume that are read and changed a page at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TablesInfo {
+    /// Bytes that their pages take.
+    pub memory: u64,
+    /// The most that they may take.
+    pub most_memory: u64,
+    /// Rows that were in memory when they were asked for, since the volume was opened.
+    pub hits: u64,
+    /// Pages that had to be read for others.
+    pub misses: u64,
+    /// Pages that had changed and were written to make room for others.
+    pub written_for_room: u64,
 }
 
 /// How far back a volume goes.

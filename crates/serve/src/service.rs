@@ -23,7 +23,9 @@ use crate::home::Home;
 use crate::metrics::{self, text::Page};
 use crate::names;
 use crate::past::Rewind;
-use crate::request::{Answer, HistoryInfo, IndexInfo, Info, Request, Saved, Unreadable};
+use crate::request::{
+    Answer, HistoryInfo, IndexInfo, Info, Request, Saved, TablesInfo, Unreadable,
+};
 use crate::served::{Live, Served, Space, Tell, read_bytes, recovery_told};
 
 const PAGE: u64 = 4096;
@@ -281,6 +283,16 @@ impl Service {
                     misses: index.misses,
                     doubtful_misses: index.doubtful_misses,
                 }),
+                tables: {
+                    let tables = volume.table_state();
+                    TablesInfo {
+                        memory: tables.memory,
+                        most_memory: tables.most_memory,
+                        hits: tables.hits,
+                        misses: tables.misses,
+                        written_for_room: tables.written_for_room,
+                    }
+                },
                 history: history.map(|history| HistoryInfo {
                     missing: missing(history.oldest) as u64 * PAGE,
                     oldest: history.oldest,

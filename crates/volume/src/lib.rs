@@ -93,5 +93,5 @@ pub use notes::{Mark, Notes};
 pub use open::{TABLE_MEMORY, bytes_needed, create};
 pub use options::CreateOptions;
 pub use purge::Purged;
-pub use survey::{IndexState, StoredAs, Survey};
+pub use survey::{IndexState, StoredAs, Survey, TableState};
 pub use volume::{Chores, OpenCheckpoint, OpenFlush, Status, Volume};

@@ -40,3 +40,18 @@ pub struct IndexState {
     /// Of them, those that a larger index might have found.
     pub doubtful_misses: u64,
 }
+
+/// What is in memory of the tables that are read and changed a page at a time: map, objects, owners of units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableState {
+    /// Bytes that their pages take.
+    pub memory: u64,
+    /// The most that they may take.
+    pub most_memory: u64,
+    /// Rows that were in memory when they were asked for, since the volume was opened.
+    pub hits: u64,
+    /// Pages that had to be read for others.
+    pub misses: u64,
+    /// Pages that had changed and were written to make room for others.
+    pub written_for_room: u64,
+}

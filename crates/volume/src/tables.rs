@@ -28,6 +28,7 @@ use crate::layer::Layer;
 use crate::load::of_store;
 use crate::nand::Nand;
 use crate::notes::Notes;
+use crate::survey::TableState;
 
 /// The tables in their store, and what of them has changed.
 pub(crate) struct TableStore {
@@ -120,6 +121,21 @@ impl TableStore {
     /// The tables of the translation layer.
     pub fn stored(&self) -> StoredTables<ObjectNote> {
         self.stored.clone()
+    }
+
+    /// What is in memory of them.
+    pub fn state(&self) -> TableState {
+        let (counters, bytes) = self
+            .stored
+            .with(|store| (store.cache_counters(), store.cache_bytes()));
+        let (memory, most_memory) = bytes;
+        TableState {
+            memory,
+            most_memory,
+            hits: counters.hits,
+            misses: counters.misses,
+            written_for_room: counters.written_for_room,
+        }
     }
 
     /// Whether a checkpoint is due, since the pages that have changed would soon find no room.

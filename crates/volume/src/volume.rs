@@ -19,7 +19,6 @@ use flashlore_ftl::core::OpenBarrier;
 use flashlore_ftl::policies::options::SimilarOptions;
 use flashlore_ftl::{Counters, FtlError};
 use flashlore_medium::{Medium, MediumError};
-use flashlore_metadata::CacheCounters;
 
 use crate::error::{NandError, VolumeError};
 use crate::fetch::{EncodingPlan, PageReader, Prepared, Preparer, ReadPlan};
@@ -29,7 +28,7 @@ use crate::layer::{Layer, Written};
 use crate::nand::{self, Nand};
 use crate::notes::Notes;
 use crate::superblocks::write_superblock;
-use crate::survey::{IndexState, StoredAs, Survey};
+use crate::survey::{IndexState, StoredAs, Survey, TableState};
 use crate::tables::TableStore;
 use crate::unit::{StoredUnit, UnitPlace};
 
@@ -156,9 +155,9 @@ impl Volume {
         self.layer.core().counters()
     }
 
-    /// What became of questions to the pages of the tables in memory since the volume was opened.
-    pub fn table_counters(&self) -> CacheCounters {
-        self.tables.stored().with(|store| store.cache_counters())
+    /// What is in memory of its tables.
+    pub fn table_state(&self) -> TableState {
+        self.tables.state()
     }
 
     /// What deduplication counted since the volume was opened.

@@ -3,6 +3,7 @@
 use flashlore_volume::disk::DiskError;
 use flashlore_volume::{
     Counters, DedupCounters, EncodingCounters, HistoryStatus, IndexState, Status, Survey,
+    TableState,
 };
 
 use super::identity;
@@ -34,6 +35,7 @@ struct Looked {
     counters: Counters,
     dedup: Option<DedupCounters>,
     index: Option<IndexState>,
+    tables: TableState,
     encoding: Option<EncodingCounters>,
     history: Option<HistoryStatus>,
     /// The least window, and whether writes are refused for it.
@@ -54,6 +56,7 @@ pub(crate) fn measure(service: &Service, page: &mut Page) {
         flash(page, &looked.counters, looked.blocks);
         wear(page, &mut looked.erases);
         content(page, &looked);
+        tables(page, &looked.tables);
         durable(page, &looked);
     }
     if let Ok(unreadable) = service.unreadable() {
@@ -73,6 +76,7 @@ fn look(service: &Service) -> Result<(Looked, Survey), DiskError> {
         counters: volume.counters().clone(),
         dedup: volume.dedup_counters(),
         index: volume.index_state(),
+        tables: volume.table_state(),
         encoding: volume.encoding_counters(),
         history: volume.history_status().ok(),
         least: (volume.identity().history).map(|kept| (kept.least_window, kept.protected)),
@@ -277,6 +281,28 @@ fn content(page: &mut Page, looked: &Looked) {
             .of("as", "delta", encoding.deltas)
             .of("as", "compressed", encoding.compressed);
     }
+}
+
+fn tables(page: &mut Page, tables: &TableState) {
+    page.gauge(
+        "flashlore_table_memory_bytes",
+        "Memory that pages of the tables take.",
+        tables.memory,
+    );
+    page.gauge(
+        "flashlore_table_memory_limit_bytes",
+        "The most that they may take.",
+        tables.most_memory,
+    );
+    let help = "Rows of tables that were asked for, by whether their page was in memory.";
+    page.family("flashlore_table_rows_total", MetricKind::Counter, help)
+        .of("page", "in_memory", tables.hits)
+        .of("page", "read", tables.misses);
+    page.counter(
+        "flashlore_table_pages_written_for_room_total",
+        "Changed pages of the tables that were written to make room for others.",
+        tables.written_for_room,
+    );
 }
 
 fn durable(page: &mut Page, looked: &Looked) {

@@ -702,7 +702,7 @@ impl Session {
         let dedup = volume.dedup_counters();
         self.checkpoint_at_open = status.checkpoint;
         self.work.collections += collections;
-        let tables = self.volume().table_counters();
+        let tables = self.volume().table_state();
         self.work.written_for_room += tables.written_for_room;
         self.work.checkpoints += status.checkpoint - before;
         let encoding = self.volume().encoding_counters();

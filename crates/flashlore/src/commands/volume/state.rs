@@ -213,6 +213,16 @@ fn text(info: &Info) -> String {
             )
         });
     }
+    line("tables", {
+        let tables = &info.tables;
+        let asked = (tables.hits + tables.misses).max(1);
+        format!(
+            "{} of {} in memory; {:.1} % of the rows asked for were there",
+            human(tables.memory),
+            human(tables.most_memory),
+            100.0 * tables.hits as f64 / asked as f64
+        )
+    });
     match &info.history {
         None => line("history", "none".to_owned()),
         Some(history) => {
