@@ -18,7 +18,7 @@ use crate::error::VolumeError;
 use crate::format::rows::UNSHAREABLE;
 use crate::format::{ObjectPlace, ObjectRow, PackedRow};
 use crate::load::Tables;
-use crate::replay::ObjectNames;
+use crate::replay::{ObjectNames, RowOverlay};
 use crate::scan::{FoundSlot, FoundUnit, Quality, ValueIndex};
 
 /// What is known of copies.
@@ -43,7 +43,7 @@ pub(crate) struct Copies<'a> {
 /// Where everything lies.
 #[derive(Debug, Default)]
 pub(crate) struct Placed {
-    /// By handle.
+    /// By handle, once what has become of the rows of the checkpoint is brought into these.
     pub objects: Vec<ObjectRow>,
     /// Handles whose rows differ from the checkpoint.
     pub changed: Vec<ObjectId>,
@@ -97,23 +97,30 @@ fn damaged<T>(what: String) -> Result<T, VolumeError> {
 ///
 /// # Errors
 /// Something that is needed is not there.
-pub(crate) fn place(
-    copies: &Copies<'_>,
+pub(crate) fn place<'a>(
+    copies: &Copies<'a>,
     named: impl Iterator<Item = Name>,
     page_of: &HashMap<ObjectId, Lpn>,
-) -> Result<Placed, VolumeError> {
+) -> Result<(Placed, RowOverlay<'a, ObjectRow>), VolumeError> {
     let needed = with_bases(copies, named)?;
-    let mut placed = Placed {
-        objects: copies.tables.objects.clone(),
-        ..Placed::default()
+    let mut placing = Placing {
+        objects: RowOverlay::new(&copies.tables.objects),
+        out: Placed::default(),
     };
-    let chosen = placed.assign(copies, &needed)?;
+    let chosen = placing.assign(copies, &needed)?;
     let needed = needed.names;
-    placed.locate(copies, &chosen)?;
-    placed.lost.sort_unstable();
-    placed.restore_packs(copies, &needed, &chosen, page_of)?;
-    placed.refuse_chains(&needed)?;
-    Ok(placed)
+    placing.locate(copies, &chosen)?;
+    placing.out.lost.sort_unstable();
+    placing.restore_packs(copies, &needed, &chosen, page_of)?;
+    placing.refuse_chains(&needed)?;
+    Ok((placing.out, placing.objects))
+}
+
+/// What is being placed.
+struct Placing<'a> {
+    /// Rows of objects.
+    objects: RowOverlay<'a, ObjectRow>,
+    out: Placed,
 }
 
 impl Copies<'_> {
@@ -206,7 +213,12 @@ fn with_bases(
     Ok(Needed { names, undecodable })
 }
 
-impl Placed {
+impl Placing<'_> {
+    /// The row of an object.
+    fn row(&self, handle: ObjectId) -> ObjectRow {
+        self.objects.get(handle.index()).unwrap_or(ObjectRow::NONE)
+    }
+
     /// Gives writes rows; answers the copies that count.
     fn assign(&mut self, copies: &Copies<'_>, needed: &Needed) -> Result<Vec<Chosen>, VolumeError> {
         self.give_handles(copies, &needed.names)?;
@@ -250,31 +262,29 @@ impl Placed {
                         used.resize(handle.index() + 1, false);
                     }
                     used[handle.index()] = true;
-                    self.made.insert(write_seq, handle);
+                    self.out.made.insert(write_seq, handle);
                 }
                 None => others.push(write_seq),
             }
         }
-        self.objects.resize(used.len(), ObjectRow::NONE);
-        self.is_renamed = !others.is_empty();
+        self.objects.extend_to(used.len(), ObjectRow::NONE);
+        self.out.is_renamed = !others.is_empty();
         let unused = (0..copies.most).map(ObjectId);
         let mut unused = unused.filter(|handle| used.get(handle.index()) != Some(&true));
         for write_seq in others {
             let Some(handle) = unused.next() else {
                 return damaged("more objects than the table holds".to_string());
             };
-            if self.objects.len() <= handle.index() {
-                self.objects.resize(handle.index() + 1, ObjectRow::NONE);
-            }
-            self.made.insert(write_seq, handle);
+            self.objects.extend_to(handle.index() + 1, ObjectRow::NONE);
+            self.out.made.insert(write_seq, handle);
         }
         Ok(())
     }
 
     /// A value is nowhere any more: its row says which it was.
     fn lose(&mut self, copies: &Copies<'_>, name: Name, handle: ObjectId) {
-        let before = self.objects[handle.index()];
-        self.objects[handle.index()] = ObjectRow {
+        let before = self.row(handle);
+        let lost = ObjectRow {
             place: ObjectPlace::Unit(Ppn::NONE),
             write_seq: match name {
                 Name::Old(_) => before.write_seq,
@@ -286,14 +296,20 @@ impl Placed {
             },
             is_unreadable: true,
         };
-        self.changed.push(handle);
-        self.lost.push(handle);
+        self.objects.set(handle.index(), lost);
+        self.out.changed.push(handle);
+        self.out.lost.push(handle);
     }
 
     fn handle_of(&self, name: Name) -> ObjectId {
         match name {
             Name::Old(handle) => handle,
-            Name::New(write_seq) => self.made.get(&write_seq).copied().unwrap_or(ObjectId::NONE),
+            Name::New(write_seq) => self
+                .out
+                .made
+                .get(&write_seq)
+                .copied()
+                .unwrap_or(ObjectId::NONE),
         }
     }
 
@@ -306,7 +322,7 @@ impl Placed {
                     copy.record.write_seq
                 ));
             }
-            let before = self.objects[handle.index()];
+            let before = self.row(*handle);
             let digest = match copy.quality {
                 Quality::Lost | Quality::Broken if copies.trusted => UNSHAREABLE,
                 Quality::Good => copy.record.digest,
@@ -319,20 +335,21 @@ impl Placed {
                 length: slot.length,
                 slot: slot.index.slot(),
             });
-            self.objects[handle.index()] = ObjectRow {
+            let row = ObjectRow {
                 place: packed.map_or(ObjectPlace::Unit(copy.ppn), ObjectPlace::Packed),
                 write_seq: copy.record.write_seq,
                 digest,
                 is_unreadable: matches!(copy.quality, Quality::Lost | Quality::Broken),
             };
-            self.changed.push(*handle);
+            self.objects.set(handle.index(), row);
+            self.out.changed.push(*handle);
             if let Some(FoundSlot {
                 index,
                 in_journal: true,
                 ..
             }) = copy.slot
             {
-                self.in_journal.insert(*handle, index);
+                self.out.in_journal.insert(*handle, index);
             }
         }
         Ok(())
@@ -346,16 +363,16 @@ impl Placed {
         chosen: &[Chosen],
         page_of: &HashMap<ObjectId, Lpn>,
     ) -> Result<(), VolumeError> {
-        self.packs.resize(copies.tables.packs.len(), None);
+        self.out.packs.resize(copies.tables.packs.len(), None);
         let with_copies: HashMap<ObjectId, &Chosen> =
             chosen.iter().map(|c| (c.handle, c)).collect();
         for &name in needed {
             let handle = self.handle_of(name);
-            if !with_copies.contains_key(&handle) && self.lost.binary_search(&handle).is_err() {
+            if !with_copies.contains_key(&handle) && self.out.lost.binary_search(&handle).is_err() {
                 self.restore_old_slot(copies, handle, page_of)?;
             }
         }
-        self.packs.iter_mut().flatten().try_for_each(close)?;
+        self.out.packs.iter_mut().flatten().try_for_each(close)?;
         self.restore_new_packs(copies, chosen)
     }
 
@@ -366,7 +383,7 @@ impl Placed {
         handle: ObjectId,
         page_of: &HashMap<ObjectId, Lpn>,
     ) -> Result<(), VolumeError> {
-        let Some(packed) = self.objects[handle.index()].packed() else {
+        let Some(packed) = self.row(handle).packed() else {
             return Ok(());
         };
         let number = packed.pack;
@@ -387,7 +404,7 @@ impl Placed {
                 page.bytes
             ));
         }
-        let pack = self.packs[number.index()].get_or_insert_with(|| RestoredPack {
+        let pack = self.out.packs[number.index()].get_or_insert_with(|| RestoredPack {
             location: page.unit,
             slots: empty_slots(page.slots, page.bytes),
         });
@@ -435,26 +452,34 @@ impl Placed {
             let number = match numbers.get(&copy.ppn) {
                 Some(&number) => number,
                 None => {
-                    while self.packs.get(free.index()).is_some_and(Option::is_some) {
+                    while self
+                        .out
+                        .packs
+                        .get(free.index())
+                        .is_some_and(Option::is_some)
+                    {
                         free.0 += 1;
                     }
-                    if free.index() == self.packs.len() {
+                    if free.index() == self.out.packs.len() {
                         return damaged("more packed pages than the table holds".to_string());
                     }
-                    self.packs[free.index()] = Some(RestoredPack {
+                    self.out.packs[free.index()] = Some(RestoredPack {
                         location: copy.ppn,
                         slots: slots.remove(&copy.ppn).unwrap_or_default(),
                     });
-                    self.changed_packs.push(free);
+                    self.out.changed_packs.push(free);
                     numbers.insert(copy.ppn, free);
                     free
                 }
             };
-            let ObjectPlace::Packed(packed) = &mut self.objects[handle.index()].place else {
+            let row = self.row(*handle);
+            let ObjectPlace::Packed(mut packed) = row.place else {
                 continue;
             };
             packed.pack = number;
-            let pack = self.packs[number.index()].as_mut();
+            let place = ObjectPlace::Packed(packed);
+            self.objects.set(handle.index(), ObjectRow { place, ..row });
+            let pack = self.out.packs[number.index()].as_mut();
             match pack.and_then(|pack| pack.slots.get_mut(packed.slot.index())) {
                 Some(slot) => slot.object = *handle,
                 None => {
@@ -470,7 +495,7 @@ impl Placed {
 
     /// A base needs none itself.
     fn refuse_chains(&self, needed: &[Name]) -> Result<(), VolumeError> {
-        let base_of = |handle: ObjectId| self.objects[handle.index()].base();
+        let base_of = |handle: ObjectId| self.row(handle).base();
         for &name in needed {
             let handle = self.handle_of(name);
             if let Some(base) = base_of(handle)

@@ -5,6 +5,7 @@
 //! | `evidence` | the events that journal and pages tell of, and which of them count |
 //! | `names` | which objects they mean |
 //! | `state` | the state while events are applied |
+//! | `overlay` | rows of a checkpoint, and what has become of them |
 //! | `placement` | where everything lies that something refers to in the end |
 //! | `lost` | units that stand for content that is nowhere |
 //! | `locations` | no two rows lie on one unit, and none where nothing was programmed |
@@ -23,7 +24,7 @@ use std::collections::{BTreeMap, HashMap};
 use flashlore_flash::{BlockId, Geometry, Ppn};
 
 use crate::error::VolumeError;
-use crate::format::{Root, Superblock};
+use crate::format::{MapRow, ObjectRow, Root, Superblock};
 use crate::load::{JournalTail, Tables};
 use crate::scan::{ActiveBlock, FoundUnit};
 use crate::unit::Units;
@@ -33,12 +34,14 @@ mod evidence;
 mod locations;
 mod lost;
 mod names;
+mod overlay;
 mod placement;
 mod replayed;
 mod state;
 
 pub(crate) use lost::NOWHERE;
 pub(crate) use names::ObjectNames;
+pub(crate) use overlay::RowOverlay;
 pub(crate) use replayed::{Lost, Replayed};
 
 use evidence::{Evidence, ReplayEvent, ReplayEventKind};
@@ -60,7 +63,7 @@ pub(crate) struct Basis<'a> {
 /// Something that was durable once is missing, or the medium fails.
 pub(crate) fn replay(
     on: &Basis<'_>,
-    tables: Tables,
+    mut tables: Tables,
     tail: &JournalTail,
     active: &BTreeMap<BlockId, ActiveBlock>,
     found: &[FoundUnit],
@@ -97,7 +100,12 @@ pub(crate) fn replay(
             "the content of an event after {sequence} was durable once and is missing"
         )));
     }
-    let mut replayed = state.finish(id, &evidence, found, &was_reopened)?;
+    let (mut replayed, rows) = state.finish(id, &evidence, found, &was_reopened)?;
+    drop(names);
+    let map = std::mem::take(&mut tables.map);
+    replayed.map = rows.map.applied_to(map, MapRow::NONE);
+    let objects = std::mem::take(&mut tables.objects);
+    replayed.placed.objects = rows.objects.applied_to(objects, ObjectRow::NONE);
     stand_in(units, geometry, &tables, active, &mut replayed)?;
     replayed.sequence = sequence;
     replayed.events = order.len() as u64;

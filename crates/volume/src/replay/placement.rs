@@ -9,13 +9,19 @@ use flashlore_content::history::History;
 use flashlore_flash::{Lpn, ObjectId, Ppn};
 
 use super::evidence::Evidence;
+use super::overlay::{RowChanges, RowOverlay};
 use super::replayed::{Lost, Replayed};
 use super::state::ReplayState;
 use crate::error::VolumeError;
-use crate::format::{Identity, MapRow, Table};
-use crate::load::objects_of;
+use crate::format::{Identity, MapRow, ObjectRow, Table};
 use crate::place::{Copies, Name, Placed, place};
 use crate::scan::{FoundUnit, Quality};
+
+/// What has become of the rows of the checkpoint.
+pub(super) struct PlacedRows {
+    pub map: RowChanges<MapRow>,
+    pub objects: RowChanges<ObjectRow>,
+}
 
 impl ReplayState<'_> {
     /// Places everything that is referenced in the end.
@@ -25,7 +31,7 @@ impl ReplayState<'_> {
         evidence: &Evidence<'_>,
         found: &[FoundUnit],
         was_reopened: &dyn Fn(Ppn) -> bool,
-    ) -> Result<Replayed, VolumeError> {
+    ) -> Result<(Replayed, PlacedRows), VolumeError> {
         self.changed.sort_unstable();
         self.changed.dedup();
         let mut replayed = Replayed {
@@ -41,12 +47,12 @@ impl ReplayState<'_> {
             events: 0,
             lost: Vec::new(),
         };
-        if id.has_objects() {
-            self.place_objects(id, evidence, found, was_reopened, &mut replayed)?;
+        let rows = if id.has_objects() {
+            self.place_objects(id, evidence, found, was_reopened, &mut replayed)?
         } else {
-            self.place_pages(evidence, was_reopened, &mut replayed);
-        }
-        Ok(replayed)
+            self.place_pages(evidence, was_reopened, &mut replayed)
+        };
+        Ok((replayed, rows))
     }
 
     fn place_pages(
@@ -54,11 +60,11 @@ impl ReplayState<'_> {
         evidence: &Evidence<'_>,
         was_reopened: &dyn Fn(Ppn) -> bool,
         out: &mut Replayed,
-    ) {
-        out.map = self.old;
+    ) -> PlacedRows {
+        let mut map = self.old;
         // What lay in a block that was opened again lies elsewhere now, or is lost.
         let mut lost: BTreeSet<Lpn> = BTreeSet::new();
-        for (lpn, &row) in (0..).map(Lpn).zip(&out.map) {
+        for (lpn, row) in (0..).map(Lpn).zip(map.all()) {
             if row.is_some() && was_reopened(row.as_unit()) {
                 lost.insert(lpn);
             }
@@ -66,18 +72,16 @@ impl ReplayState<'_> {
         // A copy of an older write is a copy of what the checkpoint holds there.
         for unit in evidence.best.units().chain(&evidence.nameless) {
             let (lpn, write_seq) = (unit.record.lpn, unit.record.write_seq);
-            let Some(row) = out.map.get_mut(lpn.index()) else {
-                continue;
-            };
-            if write_seq <= self.since && row.is_some() && unit.quality > Quality::Broken {
-                *row = MapRow::of_unit(unit.ppn);
+            let is_mapped = map.get(lpn.index()).is_some_and(MapRow::is_some);
+            if write_seq <= self.since && is_mapped && unit.quality > Quality::Broken {
+                map.set(lpn.index(), MapRow::of_unit(unit.ppn));
                 lost.remove(&lpn);
                 out.changed_pages.push(lpn);
             }
         }
         for (&lpn, &write_seq) in &self.new {
             match evidence.best.get(write_seq) {
-                Some(unit) => out.map[lpn.index()] = MapRow::of_unit(unit.ppn),
+                Some(unit) => map.set(lpn.index(), MapRow::of_unit(unit.ppn)),
                 None => _ = lost.insert(lpn),
             }
         }
@@ -87,6 +91,10 @@ impl ReplayState<'_> {
             .iter()
             .map(|lpn| Lost::new(ObjectId::of_page(*lpn), write_seq(lpn)))
             .collect();
+        PlacedRows {
+            map: map.into_changes(),
+            objects: RowOverlay::new(&[]).into_changes(),
+        }
     }
 
     fn place_objects(
@@ -96,8 +104,8 @@ impl ReplayState<'_> {
         found: &[FoundUnit],
         was_reopened: &dyn Fn(Ppn) -> bool,
         out: &mut Replayed,
-    ) -> Result<(), VolumeError> {
-        out.map = self.old;
+    ) -> Result<PlacedRows, VolumeError> {
+        let mut map = self.old;
         let rows = self.tables.objects.len();
         let born = &self.born;
         let name = |number: ObjectId| match born.get(number.index().wrapping_sub(rows)) {
@@ -105,7 +113,8 @@ impl ReplayState<'_> {
             None => Name::Old(number),
         };
         let kept = out.history.iter().flat_map(History::objects).map(name);
-        let old = objects_of(&out.map).filter(|handle| handle.is_some());
+        let old = map.all().map(MapRow::as_object);
+        let old = old.filter(|handle| handle.is_some());
         let named = old.map(Name::Old);
         let named = named.chain(self.new.values().map(|&write_seq| Name::New(write_seq)));
         let copies = Copies {
@@ -118,16 +127,18 @@ impl ReplayState<'_> {
             most: Table::handles(id),
             was_reopened,
         };
-        let page_of = match self.tables.packs.is_empty() {
-            true => HashMap::new(),
-            false => objects_of(&out.map)
-                .zip((0..).map(Lpn))
-                .filter(|(handle, _)| handle.is_some())
-                .collect(),
+        // Of packed values alone it is asked.
+        let is_packed = |handle: &ObjectId| {
+            let row = self.tables.objects.get(handle.index());
+            row.is_some_and(|row| row.packed().is_some())
         };
-        let placed = place(&copies, named.chain(kept), &page_of)?;
+        let page_of = (map.all().map(MapRow::as_object))
+            .zip((0..).map(Lpn))
+            .filter(|(handle, _)| handle.is_some() && is_packed(handle))
+            .collect();
+        let (placed, objects) = place(&copies, named.chain(kept), &page_of)?;
         for (lpn, write_seq) in self.new {
-            out.map[lpn.index()] = MapRow::of_object(placed.made[&write_seq]);
+            map.set(lpn.index(), MapRow::of_object(placed.made[&write_seq]));
         }
         if let Some(history) = &mut out.history {
             history.rename(|number| match name(number) {
@@ -135,13 +146,15 @@ impl ReplayState<'_> {
                 Name::Old(handle) => handle,
             });
         }
-        let write_seq = |handle: ObjectId| placed.objects[handle.index()].write_seq;
-        out.lost = placed
-            .lost
-            .iter()
-            .map(|&h| Lost::new(h, write_seq(h)))
+        let lost = placed.lost.iter();
+        let lost = lost.filter_map(|&lost| Some((lost, objects.get(lost.index())?)));
+        out.lost = lost
+            .map(|(lost, row)| Lost::new(lost, row.write_seq))
             .collect();
         out.placed = placed;
-        Ok(())
+        Ok(PlacedRows {
+            map: map.into_changes(),
+            objects: objects.into_changes(),
+        })
     }
 }

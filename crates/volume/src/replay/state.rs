@@ -13,6 +13,7 @@ use flashlore_flash::{Lpn, ObjectId};
 
 use super::evidence::{Evidence, ReplayEvent, ReplayEventKind};
 use super::names::ObjectNames;
+use super::overlay::RowOverlay;
 use crate::error::VolumeError;
 use crate::format::{Change, Identity, MapRow, ObjectName, Root};
 use crate::load::Tables;
@@ -26,7 +27,7 @@ pub(super) struct ReplayState<'a> {
     pub tables: &'a Tables,
     plain: bool,
     /// By address what the checkpoint knows: the unit on a plain volume, otherwise the object.
-    pub old: Vec<MapRow>,
+    pub old: RowOverlay<'a, MapRow>,
     /// By address: the write sequence number it holds, if that is newer than the checkpoint.
     pub new: HashMap<Lpn, u64>,
     pub changed: Vec<Lpn>,
@@ -50,7 +51,7 @@ impl<'a> ReplayState<'a> {
         });
         ReplayState {
             plain: !id.has_objects(),
-            old: tables.map.clone(),
+            old: RowOverlay::new(&tables.map),
             new: HashMap::new(),
             changed: Vec::new(),
             names,
@@ -107,7 +108,7 @@ impl<'a> ReplayState<'a> {
             Some(Name::New(write_seq)) => self.set(lpn, write_seq),
             Some(Name::Old(handle)) => {
                 self.clear(lpn);
-                self.old[lpn.index()] = MapRow::of_object(handle);
+                self.old.set(lpn.index(), MapRow::of_object(handle));
             }
             None => {
                 return Err(VolumeError::Damaged(format!(
@@ -170,7 +171,8 @@ impl<'a> ReplayState<'a> {
     /// What an address holds, as the history names it.
     fn number(&mut self, lpn: Lpn) -> ObjectId {
         let Some(&write_seq) = self.new.get(&lpn) else {
-            return self.old[lpn.index()].as_object();
+            let row = self.old.get(lpn.index());
+            return row.unwrap_or(MapRow::NONE).as_object();
         };
         let next = ObjectId((self.tables.objects.len() + self.born.len()) as u32);
         let number = *self.numbers.entry(write_seq).or_insert(next);
@@ -185,7 +187,7 @@ impl<'a> ReplayState<'a> {
         self.clear(lpn);
         match self.born.get(number.index().wrapping_sub(rows)) {
             Some(&write_seq) => self.set(lpn, write_seq),
-            None => self.old[lpn.index()] = MapRow::of_object(number),
+            None => self.old.set(lpn.index(), MapRow::of_object(number)),
         }
     }
 
@@ -202,12 +204,12 @@ impl<'a> ReplayState<'a> {
 
     fn set(&mut self, lpn: Lpn, write_seq: u64) {
         self.new.insert(lpn, write_seq);
-        self.old[lpn.index()] = MapRow::NONE;
+        self.old.set(lpn.index(), MapRow::NONE);
     }
 
     fn clear(&mut self, lpn: Lpn) {
         self.new.remove(&lpn);
-        self.old[lpn.index()] = MapRow::NONE;
+        self.old.set(lpn.index(), MapRow::NONE);
     }
 
     /// All events have been applied: the window begins where it must.
