@@ -12,6 +12,7 @@ use flashlore_medium::{
     Cause, CrashMedium, Faults, FaultyMedium, Medium, Operation, ReadFault, When,
 };
 use flashlore_volume::NandError;
+use flashlore_volume::format::Areas;
 use flashlore_volume::{
     OpenCheckpoint, OpenFlush, Purged, Recovery, Status, TABLE_MEMORY, Volume, VolumeError, check,
     load,
@@ -308,12 +309,17 @@ impl Session {
         };
         let medium = Arc::new(FaultyMedium::new(Arc::clone(&self.medium), faults));
         let calls = self.medium.calls();
+        let before = self.last_checkpoint();
         let opened = guarded(|| Volume::open_within(Arc::clone(&medium), self.table_memory))?;
         self.reads = medium.reads();
         medium.set_faults(Faults::default());
         let Err(error) = &opened else {
+            // A checkpoint may move pages, and what cannot be read then stays where it is.
+            let wrote_tables = opened
+                .as_ref()
+                .is_ok_and(|(volume, _)| Some(volume.status().checkpoint) != before);
             return match self.trouble {
-                Trouble::FailedRead(read) if read <= self.reads => {
+                Trouble::FailedRead(read) if read <= self.reads && !wrote_tables => {
                     broken(format!("read {read} of an opening failed, and it opened"))
                 }
                 _ => Ok(opened),
@@ -331,6 +337,14 @@ impl Session {
                 "a read failed after the medium was changed: {error}"
             )),
         }
+    }
+
+    /// The last checkpoint on the medium.
+    fn last_checkpoint(&self) -> Option<u64> {
+        let superblock = load::superblock(&*self.medium).ok()?;
+        let areas = Areas::at(&superblock.identity, superblock.metadata).ok()?;
+        let root = load::root(&*self.medium, &superblock.identity, &areas).ok()?;
+        Some(root.checkpoint)
     }
 
     /// Whether all that an opening needs was read: what it read since was for a checkpoint.
