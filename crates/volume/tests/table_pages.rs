@@ -182,3 +182,35 @@ fn a_failure_in_a_change_loses_nothing() {
         assert!(ended > 0, "{policy:?}: {went_on} went on");
     }
 }
+
+/// Where it is not known which handles are free none is taken that somebody has: what is there stays readable as it is.
+#[test]
+fn a_page_of_free_handles_that_cannot_be_read_gives_away_nobodys_row() {
+    for policy in [Policy::Dedup, Policy::DedupTrusted] {
+        let id = WIDE.identity(policy);
+        let (medium, mut volume, expected) = crowded(&id, 1);
+        let places = leaves(&*medium, &id, Table::FreeHandles);
+        assert_eq!(places.len(), 1);
+        medium.set_faults(unreadable(places[0]));
+        let mut refused = 0;
+        for lpn in (0..WIDE.exported).rev().step_by(50) {
+            // What other rows need takes its place in memory.
+            let before = read(&mut volume, Lpn(lpn / 2)).unwrap();
+            assert_eq!(before, expected[lpn as usize / 2], "{policy:?} page {lpn}");
+            refused += u32::from(volume.write(2, Lpn(lpn), &page(9000 + lpn)).is_err());
+        }
+        assert!(refused > 0 && volume.failure().is_some(), "{policy:?}");
+        medium.set_faults(Faults::default());
+        for (lpn, &value) in (0..).zip(&expected) {
+            let found = read(&mut volume, Lpn(lpn)).unwrap();
+            let may_be = [value, 9000 + lpn];
+            assert!(
+                may_be.contains(&found),
+                "{policy:?} page {lpn} holds {found}"
+            );
+        }
+        drop(volume);
+        let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+        assert_eq!(contents(&mut volume), expected, "{policy:?}");
+    }
+}
