@@ -13,6 +13,7 @@ mod differential;
 mod disk;
 mod failures;
 mod foreign_values;
+mod given_up;
 mod golden;
 mod grow;
 mod in_use;

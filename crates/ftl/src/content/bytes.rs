@@ -5,7 +5,7 @@ use flashlore_content::Encoder;
 use flashlore_content::history::History;
 use flashlore_flash::{
     Cause, Completion, Flash, Lpn, ObjectId, Owned, Owner, PackId, PackSlot, Ppn, Ready, Tag, Time,
-    When,
+    Unit, When,
 };
 
 use super::device::{ContentDevice, Policies};
@@ -332,6 +332,14 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         match self.core.is_buffered(at) {
             true => self.core.content(at).map(HeldValue::Here),
             false => Ok(HeldValue::Unit(at)),
+        }
+    }
+
+    /// What waits in a page buffer to be programmed at `ppn`, unless it is a copy.
+    pub fn waiting(&self, ppn: Ppn) -> Option<&PageOf<T>> {
+        match self.core.buffered(ppn) {
+            Some(Unit::New { page, .. }) => Some(page),
+            _ => None,
         }
     }
 

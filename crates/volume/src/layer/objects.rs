@@ -158,8 +158,10 @@ fn is_same<T: OnMedium>(
     rotten: &mut Option<(ObjectId, StoredUnit)>,
 ) -> Result<bool, LayerError> {
     let unit = &write.page;
+    let is_lost = |page: &StoredUnit| page.record.kind == UnitKind::Lost;
+    let is_bad = |ppn| ftl.core().flash().is_bad(ppn) || ftl.waiting(ppn).is_some_and(is_lost);
     let mut places = ftl.places(object).into_iter().flatten();
-    let known_bad = places.any(|ppn| ftl.core().flash().is_bad(ppn)) || is_unreadable(ftl, object);
+    let known_bad = places.any(is_bad) || is_unreadable(ftl, object);
     // What was looked up is a half of the digest.
     if ftl.objects().content(object) != write.content && !T::Content::VERIFY {
         return Ok(false);

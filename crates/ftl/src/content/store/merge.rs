@@ -69,18 +69,24 @@ impl<T: Parts> Store<T> {
         Ok(page)
     }
 
-    /// The same for a value that is to be stored anew: if it cannot be read any more, what stands for that.
+    /// The same for a value that is to be stored anew: if it cannot be read any more, what stands for that. A medium that
+    /// fails one call may answer the next, so what would be given up for good is read twice.
     pub fn decode_or_lose(
         &mut self,
         core: &mut CoreOf<T>,
         object: ObjectId,
     ) -> Result<PageOf<T>, Failure<T>> {
-        match self.decode(core, object) {
-            Err(FtlError::Device(error)) if T::Flash::is_loss(&error) => {
-                self.encoder.lost_page().ok_or(FtlError::Device(error))
-            }
-            decoded => decoded,
+        let is_lost = |decoded: &Result<_, Failure<T>>| matches!(decoded, Err(FtlError::Device(error)) if T::Flash::is_loss(error));
+        let mut decoded = self.decode(core, object);
+        if is_lost(&decoded) {
+            decoded = self.decode(core, object);
         }
+        if is_lost(&decoded)
+            && let Some(lost) = self.encoder.lost_page()
+        {
+            return Ok(lost);
+        }
+        decoded
     }
 
     /// Makes a packed object whole, or the logical page share what is stored already.

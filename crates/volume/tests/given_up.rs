@@ -1,0 +1,158 @@
+//! Deltas whose base cannot be read, while they are made whole: what is given up is not taken for what is written, and
+//! nothing is given up for a read that fails once.
+//!
+//! Packed pages are few here, so that writes make the oldest deltas whole.
+
+use crate::support;
+
+use std::sync::Arc;
+
+use flashlore_content::{PAGE_BYTES, PageBytes};
+use flashlore_flash::Lpn;
+use flashlore_medium::{Faults, FaultyMedium, MemoryMedium, ReadFault, When};
+use flashlore_volume::format::Areas;
+use flashlore_volume::{Encoding, Identity, Policy, Volume, VolumeError, bytes_needed, create};
+use support::{POLICIES, Shape, page};
+
+const SHAPE: Shape = Shape {
+    exported: 32,
+    blocks: 10,
+    pages_per_block: 4,
+    units_per_page: 4,
+    alignment: 512,
+    index_entries: 40,
+    journal_bytes: 64 << 10,
+};
+
+/// Bytes of a page that a write changes: a few deltas fill a page.
+const DIFFERENT: usize = 800;
+
+/// Writes after which the first deltas have been made whole.
+const WRITES: u32 = 60;
+
+type Medium = Arc<FaultyMedium<MemoryMedium>>;
+
+/// Pages of which each holds a delta from what it held before.
+struct Deltas {
+    volume: Volume,
+    medium: Medium,
+    /// By address how often it was written.
+    times: Vec<u32>,
+}
+
+/// What the address holds after so many writes: little differs from the last.
+fn version(lpn: u32, times: u32) -> PageBytes {
+    let mut bytes = page(lpn + 1);
+    let other = page(1 << 20 | times << 10 | lpn);
+    bytes[..DIFFERENT].copy_from_slice(&other[..DIFFERENT]);
+    bytes
+}
+
+impl Deltas {
+    fn identity(policy: Policy) -> Identity {
+        Identity {
+            encoding: Encoding {
+                deltas: true,
+                compression: false,
+            },
+            ..SHAPE.identity(policy)
+        }
+    }
+
+    fn new(policy: Policy) -> Deltas {
+        let id = Deltas::identity(policy);
+        let medium = MemoryMedium::new(bytes_needed(&id).unwrap() as usize);
+        create(&medium, &id).unwrap();
+        let medium = Arc::new(FaultyMedium::new(medium, Faults::default()));
+        let (volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+        let times = vec![0; SHAPE.exported as usize];
+        let mut deltas = Deltas {
+            volume,
+            medium,
+            times,
+        };
+        for lpn in 0..SHAPE.exported {
+            deltas.write(lpn);
+        }
+        deltas.volume.flush().unwrap();
+        deltas
+    }
+
+    fn write(&mut self, lpn: u32) {
+        let times = &mut self.times[lpn as usize];
+        *times += 1;
+        let bytes = version(lpn, *times);
+        self.volume.write(1, Lpn(lpn), &bytes).unwrap();
+    }
+
+    /// Writes one address after the other but for the first.
+    fn write_others(&mut self, writes: u32) {
+        for write in 0..writes {
+            self.write(1 + write % (SHAPE.exported - 1));
+        }
+    }
+
+    fn read(&mut self, lpn: u32) -> Result<(), VolumeError> {
+        let mut bytes = [0; PAGE_BYTES];
+        self.volume.read(Lpn(lpn), &mut bytes)?;
+        assert_eq!(bytes, version(lpn, self.times[lpn as usize]), "page {lpn}");
+        Ok(())
+    }
+}
+
+/// Where digests are trusted, a value that was given up while it was made whole, and waited to be programmed, was taken
+/// for the same value when that was written anew.
+#[test]
+fn a_value_that_was_given_up_is_written_anew() {
+    let id = Deltas::identity(Policy::DedupTrusted);
+    let areas = Areas::new(&id).unwrap();
+    let mut seen = [false; 2];
+    for writes in 0..WRITES {
+        let mut deltas = Deltas::new(Policy::DedupTrusted);
+        let base = deltas.volume.location(Lpn(0)).unwrap();
+        deltas.write(0);
+        deltas.volume.flush().unwrap();
+        deltas
+            .medium
+            .inner()
+            .flip(areas.unit(base) + 77, 3)
+            .unwrap();
+        deltas.read(0).unwrap_err();
+        deltas.write_others(writes);
+        let stored = deltas.volume.stored_as(Lpn(0)).unwrap();
+        seen[usize::from(stored.is_delta)] = true;
+        let bytes = version(0, deltas.times[0]);
+        deltas.volume.write(1, Lpn(0), &bytes).unwrap();
+        deltas.read(0).unwrap();
+    }
+    assert_eq!(
+        seen,
+        [true, true],
+        "too few writes, or too many packed pages"
+    );
+}
+
+/// A value was given up for good because one read of its base failed, while it was made whole.
+#[test]
+fn a_read_that_fails_once_gives_nothing_up() {
+    for policy in POLICIES {
+        for read in 1.. {
+            let mut deltas = Deltas::new(policy);
+            deltas.write(0);
+            deltas.volume.flush().unwrap();
+            deltas.medium.set_faults(Faults {
+                reads: Some(ReadFault::Calls(When::Only(read))),
+                ..Faults::default()
+            });
+            deltas.write_others(WRITES);
+            let reads = deltas.medium.reads();
+            deltas.medium.set_faults(Faults::default());
+            for lpn in 0..SHAPE.exported {
+                deltas.read(lpn).unwrap();
+            }
+            if reads < read {
+                break;
+            }
+        }
+    }
+}
