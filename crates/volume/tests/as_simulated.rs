@@ -6,7 +6,7 @@ use crate::support;
 
 use std::sync::Arc;
 
-use crate::support::twin::Twin;
+use crate::support::with_tables::WithTables;
 use flashlore_content::delta::{Short, Value};
 use flashlore_content::{Digest, Encoder, NoCensus, PageBytes, VolumeKey};
 use flashlore_delta::Codec;
@@ -87,11 +87,11 @@ impl Encoder<Digest, Unit> for Bytes {
 }
 
 /// A device that might fail, so that victims are read before they are emptied, and never does.
-type Device = Faulty<Twin<MemoryFlash<Unit>>>;
+type Device = Faulty<WithTables<MemoryFlash<Unit>>>;
 type Simulated = ContentFtl<Digest, Device, NoCensus, Resident, Bytes, Past>;
 
 fn simulated(id: &Identity) -> Simulated {
-    let flash = Twin::new(MemoryFlash::new(geometry(id).unwrap()), id);
+    let flash = WithTables::new(MemoryFlash::new(geometry(id).unwrap()), id);
     let flash = Faulty::new(flash, Odds::default(), 0);
     let policies = Policies {
         dedup: dedup_options(id),

@@ -6,7 +6,7 @@ use crate::support;
 
 use std::sync::Arc;
 
-use crate::support::twin::Twin;
+use crate::support::with_tables::WithTables;
 use flashlore_content::{Content, Digest, NoCensus, PageBytes};
 use flashlore_flash::faults::{Faulty, Odds};
 use flashlore_flash::memory::MemoryFlash;
@@ -19,7 +19,7 @@ use flashlore_volume::{Identity, Policy, Volume, VolumeError, bytes_needed, crea
 use support::{Draw, Mix, POLICIES, Shape, Step, page, step};
 
 /// A device that might fail, so that victims are read before they are emptied, and never does.
-type Device = Faulty<Twin<MemoryFlash<Digest>>>;
+type Device = Faulty<WithTables<MemoryFlash<Digest>>>;
 
 /// The simulated volume: content is the digest of the bytes, so the index sees the same fingerprints.
 enum Simulated {
@@ -29,7 +29,7 @@ enum Simulated {
 
 impl Simulated {
     fn new(id: &Identity) -> Simulated {
-        let flash = Twin::new(MemoryFlash::new(geometry(id).unwrap()), id);
+        let flash = WithTables::new(MemoryFlash::new(geometry(id).unwrap()), id);
         let flash = Faulty::new(flash, Odds::default(), 0);
         let options = ftl_options(id);
         match id.policy {

@@ -1,7 +1,7 @@
-//! Deltas whose base cannot be read, while they are made whole: what is given up is not taken for what is written, and
+//! Deltas whose base cannot be read, while they are materialized: what is given up is not taken for what is written, and
 //! nothing is given up for a read that fails once.
 //!
-//! Packed pages are few here, so that writes make the oldest deltas whole.
+//! Packed pages are few here, so that writes materialize the oldest deltas.
 
 use crate::support;
 
@@ -27,7 +27,7 @@ const SHAPE: Shape = Shape {
 /// Bytes of a page that a write changes: a few deltas fill a page.
 const DIFFERENT: usize = 800;
 
-/// Writes after which the first deltas have been made whole.
+/// Writes after which the first deltas have been materialized.
 const WRITES: u32 = 60;
 
 type Medium = Arc<FaultyMedium<MemoryMedium>>;
@@ -100,7 +100,7 @@ impl Deltas {
     }
 }
 
-/// Where digests are trusted, a value that was given up while it was made whole, and waited to be programmed, was taken
+/// Where digests are trusted, a value that was given up while it was materialized, and waited to be programmed, was taken
 /// for the same value when that was written anew.
 #[test]
 fn a_value_that_was_given_up_is_written_anew() {
@@ -132,7 +132,7 @@ fn a_value_that_was_given_up_is_written_anew() {
     );
 }
 
-/// A value was given up for good because one read of its base failed, while it was made whole.
+/// A value was given up for good because one read of its base failed, while it was materialized.
 #[test]
 fn a_read_that_fails_once_gives_nothing_up() {
     for policy in POLICIES {

@@ -113,7 +113,7 @@ impl<'a> Evidence<'a> {
 
 impl Evidence<'_> {
     /// The objects that writes made, some of them older than the checkpoint; each once or more.
-    pub fn births(&self) -> impl Iterator<Item = (ObjectId, u64)> + '_ {
+    pub fn makers(&self) -> impl Iterator<Item = (ObjectId, u64)> + '_ {
         let found = self.best.units();
         let found = found.map(|unit| (unit.object, unit.record.write_seq));
         let all = found.chain(self.dead.iter().copied());

@@ -22,7 +22,7 @@ pub(crate) struct ObjectNames<'a> {
     /// Objects of the checkpoint by write sequence number, where they are named so.
     by_write: HashMap<u64, ObjectId>,
     /// Writes since the checkpoint by the handle of what they made, in order.
-    births: HashMap<ObjectId, Vec<u64>>,
+    makers: HashMap<ObjectId, Vec<u64>>,
     /// The same the other way round.
     made: HashMap<u64, ObjectId>,
 }
@@ -43,24 +43,24 @@ impl<'a> ObjectNames<'a> {
                 .map(|handle| (tables.objects[handle.index()].write_seq, handle))
                 .collect(),
         };
-        let mut births: HashMap<ObjectId, Vec<u64>> = HashMap::new();
+        let mut makers: HashMap<ObjectId, Vec<u64>> = HashMap::new();
         let mut made = HashMap::new();
         if naming == Naming::ByHandle {
             let counts = |write_seq: &u64| order.binary_search(write_seq).is_ok();
-            for (object, write_seq) in evidence.births().filter(|(_, write_seq)| counts(write_seq))
+            for (object, write_seq) in evidence.makers().filter(|(_, write_seq)| counts(write_seq))
             {
-                births.entry(object).or_default().push(write_seq);
+                makers.entry(object).or_default().push(write_seq);
                 made.insert(write_seq, object);
             }
         }
-        births
+        makers
             .values_mut()
             .for_each(|writes| writes.sort_unstable());
         ObjectNames {
             tables,
             since,
             by_write,
-            births,
+            makers,
             made,
         }
     }
@@ -81,9 +81,9 @@ impl<'a> ObjectNames<'a> {
             }
             ObjectName::Handle { object, half } => (object, half),
         };
-        let births = self.births.get(&object).map_or(&[][..], Vec::as_slice);
-        let before = births.partition_point(|&write_seq| write_seq < event);
-        if let Some(&write_seq) = births[..before].last()
+        let makers = self.makers.get(&object).map_or(&[][..], Vec::as_slice);
+        let before = makers.partition_point(|&write_seq| write_seq < event);
+        if let Some(&write_seq) = makers[..before].last()
             && write_seq as u32 == half
         {
             return Some(Name::New(write_seq));

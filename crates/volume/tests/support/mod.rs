@@ -5,8 +5,8 @@
 
 pub mod loaded;
 pub mod strike;
-pub mod twin;
 pub mod verdict;
+pub mod with_tables;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_flash::Lpn;

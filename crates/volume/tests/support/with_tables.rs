@@ -103,19 +103,19 @@ impl FreeRows for PageLists {
 }
 
 /// A device whose tables are those.
-pub struct Twin<F> {
+pub struct WithTables<F> {
     device: F,
     tables: VolumeOrder,
 }
 
-impl<F> Twin<F> {
+impl<F> WithTables<F> {
     pub fn new(device: F, id: &Identity) -> Self {
         let tables = VolumeOrder::of(id);
-        Twin { device, tables }
+        WithTables { device, tables }
     }
 }
 
-impl<F: Flash> Flash for Twin<F> {
+impl<F: Flash> Flash for WithTables<F> {
     type Page = F::Page;
     type Error = F::Error;
     type Tables = VolumeOrder;
