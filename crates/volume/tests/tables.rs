@@ -294,16 +294,21 @@ fn a_wrong_count_owner_or_free_handle_is_told_by_check() {
     }
 }
 
-#[test]
-fn pages_of_the_history_that_nobody_needs_may_rot() {
-    let id = Identity {
+/// A volume whose history has more entries than a page of its table holds.
+fn with_history() -> Identity {
+    Identity {
         history: Some(HistoryIdentity {
             entries: 600,
             least_window: 0,
             protected: false,
         }),
         ..SHAPE.identity(Policy::Dedup)
-    };
+    }
+}
+
+#[test]
+fn pages_of_the_history_that_nobody_needs_may_rot() {
+    let id = with_history();
     let medium = made(&id);
     let mut volume = open(&medium);
     for n in 0..700u32 {
@@ -334,14 +339,7 @@ fn pages_of_the_history_that_nobody_needs_may_rot() {
 /// where no row below them is in use.
 #[test]
 fn a_page_above_rows_that_nobody_needs_is_missed_by_an_opening() {
-    let id = Identity {
-        history: Some(HistoryIdentity {
-            entries: 600,
-            least_window: 0,
-            protected: false,
-        }),
-        ..SHAPE.identity(Policy::Dedup)
-    };
+    let id = with_history();
     let medium = made(&id);
     let mut volume = open(&medium);
     volume.write(1, Lpn(0), &page(1)).unwrap();
