@@ -158,16 +158,14 @@ fn is_same<T: OnMedium>(
     rotten: &mut Option<(ObjectId, StoredUnit)>,
 ) -> Result<bool, LayerError> {
     let unit = &write.page;
-    let is_lost = |page: &StoredUnit| page.record.kind == UnitKind::Lost;
-    let is_bad = |ppn| ftl.core().flash().is_bad(ppn) || ftl.waiting(ppn).is_some_and(is_lost);
-    let mut places = ftl.places(object).into_iter().flatten();
-    let known_bad = places.any(is_bad) || is_unreadable(ftl, object);
-    // What was looked up is a half of the digest.
-    if ftl.objects().content(object) != write.content && !T::Content::VERIFY {
-        return Ok(false);
-    }
-    if !T::Content::VERIFY && !known_bad {
-        return Ok(true);
+    if !T::Content::VERIFY {
+        // What was looked up is a half of the digest.
+        if ftl.objects().content(object) != write.content {
+            return Ok(false);
+        }
+        if !is_known_bad(ftl, object) {
+            return Ok(true);
+        }
     }
     match ftl.read_object(object) {
         Ok(stored) if stored.record.kind == UnitKind::Lost => Ok(false),
@@ -186,6 +184,14 @@ fn is_same<T: OnMedium>(
         }
         Err(other) => Err(other),
     }
+}
+
+/// Whether it is known that an object, or its base, cannot be read: where it lies, in a page buffer or in the tables.
+fn is_known_bad<T: OnMedium>(ftl: &ContentDevice<T>, object: ObjectId) -> bool {
+    let is_lost = |page: &StoredUnit| page.record.kind == UnitKind::Lost;
+    let is_bad = |ppn| ftl.core().flash().is_bad(ppn) || ftl.waiting(ppn).is_some_and(is_lost);
+    let mut places = ftl.places(object).into_iter().flatten();
+    places.any(is_bad) || is_unreadable(ftl, object)
 }
 
 /// Whether the tables say that an object, or its base, cannot be read.
