@@ -254,7 +254,7 @@ impl TableStore {
             stamp,
             history: history.root,
         };
-        let pending = { &self.stored }.with(|store| store.begin_commit(&root.encode()));
+        let pending = self.stored.with(|store| store.begin_commit(&root.encode()));
         let pending = pending.map_err(|error| failed(layer, error))?;
         let nand = layer.core_mut().flash_mut();
         nand.begin_checkpoint(&root, pending);
