@@ -282,7 +282,8 @@ fn file_system(make: &str, check: &str, programs: &[&str], options: &str) {
         serde_json::from_str(&disk.flashlore("info disk --json")).unwrap();
     match info["answer"].as_str() {
         Some("info") => assert!(info["saved"]["dedup"].as_u64() > Some(10_000_000), "{info}"),
-        _ => assert!(info["element"]["associates"].as_u64() > Some(100), "{info}"),
+        // How many depends on which requests a busy kernel merges before a scan.
+        _ => assert!(info["element"]["associates"].as_u64() > Some(0), "{info}"),
     }
     disk.end("TERM");
     disk.flashlore("check disk");
