@@ -1,5 +1,5 @@
 //! Deltas whose base cannot be read, while they are materialized: what is given up is not taken for what is written, and
-//! nothing is given up for a read that fails once.
+//! nothing is given up for a read that fails once. Old versions that were given up are there again after a crash.
 //!
 //! Packed pages are few here, so that writes materialize the oldest deltas.
 
@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::Lpn;
-use flashlore_medium::{Faults, FaultyMedium, MemoryMedium, ReadFault, When};
+use flashlore_medium::{CrashMedium, Faults, FaultyMedium, MemoryMedium, ReadFault, Style, When};
 use flashlore_volume::format::Areas;
-use flashlore_volume::{Encoding, Identity, Policy, Volume, VolumeError, bytes_needed, create};
+use flashlore_volume::{
+    Encoding, HistoryIdentity, Identity, Policy, Volume, VolumeError, bytes_needed, create,
+};
 use support::{POLICIES, Shape, page};
 
 const SHAPE: Shape = Shape {
@@ -153,6 +155,66 @@ fn a_read_that_fails_once_gives_nothing_up() {
             if reads < read {
                 break;
             }
+        }
+    }
+}
+
+/// A volume with more old versions than there is room for, and a checkpoint after so many writes. Answers what a process
+/// that is killed leaves.
+fn full_of_versions(policy: Policy, checkpoint: u32) -> Vec<u8> {
+    let id = Identity {
+        history: Some(HistoryIdentity {
+            entries: 1000,
+            least_window: 0,
+            protected: false,
+        }),
+        ..SHAPE.identity(policy)
+    };
+    let medium = Arc::new(CrashMedium::new(bytes_needed(&id).unwrap() as usize));
+    create(&medium, &id).unwrap();
+    let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+    for write in 0..4 * SHAPE.exported {
+        if write == checkpoint {
+            volume.checkpoint().unwrap();
+        }
+        let lpn = Lpn(write % SHAPE.exported);
+        volume.write(1, lpn, &page(1 + write)).unwrap();
+    }
+    medium.survivors(0, Style::All)
+}
+
+/// What every address holds.
+fn contents(volume: &mut Volume) -> Vec<PageBytes> {
+    let read = |lpn| {
+        let mut bytes = [0; PAGE_BYTES];
+        volume.read(Lpn(lpn), &mut bytes).unwrap();
+        bytes
+    };
+    (0..SHAPE.exported).map(read).collect()
+}
+
+/// Old versions that memory alone knew to be given up are there again after a crash, and what was stored under the handle
+/// of one since then gets another. Where the medium was not told, the next opening found shares of objects that do not
+/// exist.
+#[test]
+fn what_got_another_handle_is_shared_under_it() {
+    for policy in [Policy::Dedup, Policy::DedupTrusted] {
+        for checkpoint in 2 * SHAPE.exported..4 * SHAPE.exported {
+            let left = full_of_versions(policy, checkpoint);
+            let medium = Arc::new(CrashMedium::from_bytes(left));
+            let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+            let mut expected = contents(&mut volume);
+            for shared in (0..SHAPE.exported).step_by(2) {
+                let bytes = expected[shared as usize];
+                volume.write(1000, Lpn(shared + 1), &bytes).unwrap();
+                expected[shared as usize + 1] = bytes;
+            }
+            volume.flush().unwrap();
+            let left = medium.survivors(0, Style::Nothing);
+
+            let (mut volume, _) = Volume::open(CrashMedium::from_bytes(left)).unwrap();
+            let found = contents(&mut volume);
+            assert!(found == expected, "checkpoint after {checkpoint} writes");
         }
     }
 }
