@@ -337,18 +337,16 @@ impl Oracle {
             let agrees = told.map_or(Ok(()), |told| moment.agrees(told));
             agrees.map_err(|how| why = how).is_ok()
         };
-        let mut fitting = same.filter(fits);
-        let first = fitting.next();
-        // Of states that differ in nothing that can be read, the event tells which it is.
-        let is_it = |moment: &Moment| moment.sequence.is_none_or(|last| last == sequence);
-        let found = match first {
-            Some(ref moment) if is_it(moment) => first,
-            Some(first) => Some(fitting.find(is_it).unwrap_or(first)),
-            None => None,
-        };
-        let Some(mut moment) = found else {
+        let mut fitting: Vec<Moment> = same.filter(fits).collect();
+        if fitting.is_empty() {
             return Err(why);
-        };
+        }
+        // Of states that differ in nothing that can be read, the event tells which it is.
+        let is_it = |moment: &Moment| moment.sequence == Some(sequence);
+        let may_be = |moment: &Moment| moment.sequence.is_none();
+        let at = fitting.iter().position(is_it);
+        let at = at.or_else(|| fitting.iter().position(may_be)).unwrap_or(0);
+        let mut moment = fitting.swap_remove(at);
         if let Some(told) = told {
             // Events that did not survive and had changed nothing.
             Arc::make_mut(&mut moment.past).retain(|&(stamp, _)| stamp <= told.newest);

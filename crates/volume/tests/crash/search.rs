@@ -310,7 +310,9 @@ impl Search<'_> {
         };
         let mut session = self.restart(wreck, trouble);
         let how = match session.open() {
-            Err(Stop::ReadFailed) => return Ok(()),
+            // It was refused, or it is opened and holds what it should: then a checkpoint of that opening left what it could
+            // not read where it is.
+            Err(Stop::ReadFailed) | Ok(()) => return Ok(()),
             Err(Stop::Broken(how)) => how,
             other => format!("read {read} of an opening failed, and it ended with {other:?}"),
         };
