@@ -313,6 +313,10 @@ pub trait Flash {
     /// device that outlives its memory remembers that with the next barrier.
     fn window_begins(&mut self, _instant: u64) {}
 
+    /// A unit holds something valid from now on, or nothing that is: a device that outlives its memory keeps that.
+    #[inline(always)]
+    fn validity_changed(&mut self, _ppn: Ppn) {}
+
     /// Lets time pass to `until` and appends what has been decided meanwhile to `done`.
     fn advance(&mut self, until: Time, done: &mut Vec<Finished>);
 

@@ -82,6 +82,11 @@ macro_rules! pass_on {
             self.$device.window_begins(instant);
         }
     };
+    (@validity_changed $device:ident) => {
+        fn validity_changed(&mut self, ppn: $crate::Ppn) {
+            self.$device.validity_changed(ppn);
+        }
+    };
     (@advance $device:ident) => {
         fn advance(&mut self, until: $crate::Time, done: &mut Vec<$crate::Finished>) {
             self.$device.advance(until, done);

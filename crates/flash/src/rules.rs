@@ -169,7 +169,7 @@ impl<F: Flash> Flash for Checked<F> {
     }
 
     crate::pass_on!(inner: geometry, tables, prove, prove_copy, barrier, window_begins,
-        advance, idle_since, next_event);
+        validity_changed, advance, idle_since, next_event);
 
     fn read(
         &mut self,

@@ -80,11 +80,13 @@ pub enum TableName {
     FreeHandles,
     /// Whose each unit is.
     Owners,
+    /// What has no room in the counts of objects.
+    Spilled,
 }
 
 impl TableName {
     /// How many there are.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 5;
 }
 
 /// What a device keeps of each object beside what the translation layer does.

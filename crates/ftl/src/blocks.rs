@@ -257,6 +257,11 @@ impl Blocks {
         self.valid[ppn.index() / 64] >> (ppn.0 % 64) & 1 == 1
     }
 
+    /// A word of the bitmap of valid units: bit `n` of word `w` is unit `64 w + n`.
+    pub fn valid_word(&self, at: usize) -> u64 {
+        self.valid[at]
+    }
+
     /// Asks for what an invalidation of the unit will touch.
     #[inline(always)]
     pub fn prefetch(&self, ppn: Ppn) {

@@ -30,7 +30,7 @@ impl Flash for OnStore {
     type Tables = StoredTables<()>;
 
     flashlore_flash::pass_on!(device: geometry, read, program, erase, content, prove, prove_copy, barrier,
-        window_begins, advance, idle_since, next_event);
+        window_begins, validity_changed, advance, idle_since, next_event);
 
     fn tables(&self) -> StoredTables<()> {
         self.tables.clone()
@@ -67,13 +67,14 @@ fn stored() -> OnStore {
         objects,
         shape(objects.leaves(), 1, Empty::Zeros),
         shape(units, 4, Empty::Zeros),
+        shape(units, 12, Empty::Zeros),
     ];
     let numbered: Vec<(u8, Shape)> = (0..).zip(tables).collect();
     Store::create(&medium, &area, &key, 1, &numbered, &[]).unwrap();
     let (store, _) = Store::open(medium, area, key, 32).unwrap();
     OnStore {
         device: common::medium(&geometry()),
-        tables: StoredTables::new(store, [0, 1, 2, 3].map(TableId)),
+        tables: StoredTables::new(store, [0, 1, 2, 3, 4].map(TableId)),
     }
 }
 

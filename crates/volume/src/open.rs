@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use flashlore_ftl::content::bytes::Tallies;
 use flashlore_medium::{AlignedBuf, Medium, MediumError};
 use flashlore_metadata::Store;
 
@@ -60,6 +61,7 @@ pub fn create(medium: &dyn Medium, id: &Identity) -> Result<(), VolumeError> {
             oldest: id.created,
             ..HistoryRoot::default()
         },
+        tallies: Tallies::default(),
     };
     create_store(medium, id, &areas, &root)?;
     medium.sync()?;

@@ -51,6 +51,8 @@ pub(crate) fn layer(
     for &pack in &image.state.placed.changed_packs {
         packed.mark(pack);
     }
+    let mut valid = DirtyPages::of(Table::Valid, &id);
+    valid.mark_all(Table::Valid, &id);
     let waiting = SharedWaiting::default();
     let found = Found {
         epoch,
@@ -65,6 +67,7 @@ pub(crate) fn layer(
         packed,
         waiting: waiting.clone(),
         programmed,
+        valid,
     };
     let nand = Nand::new(medium, id.clone(), image.areas, image.geometry, found);
     let Replayed {

@@ -1,7 +1,7 @@
 //! The tables in their store, whose commits are the checkpoints.
 //!
 //! Map, objects, owners of units and free handles are the translation layer's own tables ([`StoredTables`]): what it changes
-//! is changed there, in pages that come and go. Of packed pages, blocks and history it has its own form; the rows of pages
+//! is changed there, in pages that come and go. Of packed pages, blocks, valid units and history it has its own form; the rows of pages
 //! that have changed are handed over before a checkpoint begins, a few at a time ([`TableStore::clean`]), and what is left
 //! when it begins at once, so that the tables hold the state after one event.
 //!
@@ -45,7 +45,7 @@ pub(crate) struct TableStore {
 }
 
 /// The tables of which pages are handed over before a checkpoint begins.
-const HANDED_OVER: [Table; 2] = [Table::Packs, Table::Blocks];
+const HANDED_OVER: [Table; 3] = [Table::Packs, Table::Blocks, Table::Valid];
 
 /// The ring of history rows: the entry with this number has this row.
 #[derive(Debug, Clone, Copy)]
@@ -103,6 +103,7 @@ impl TableStore {
             TableName::Objects,
             TableName::FreeHandles,
             TableName::Owners,
+            TableName::Spilled,
         ];
         Ok(TableStore {
             id: id.clone(),
@@ -206,13 +207,14 @@ impl TableStore {
     pub fn dirty_pages(&self, layer: &dyn Layer) -> u32 {
         let nand = layer.core().flash();
         let in_store = self.stored.with(|store| store.dirty_pages());
-        in_store as u32 + nand.packed.count() + nand.programmed.count()
+        in_store as u32 + nand.packed.count() + nand.programmed.count() + nand.valid.count()
     }
 
     /// The store is new, and perhaps larger than what there is of the volume: the next checkpoint writes all of that.
     pub fn mark_all(&mut self, nand: &mut Nand) {
         self.is_new = true;
         nand.programmed.mark_all(Table::Blocks, &nand.id);
+        nand.valid.mark_all(Table::Valid, &nand.id);
         if nand.id.has_objects() {
             nand.packed.mark_all(Table::Packs, &nand.id);
         }
@@ -245,6 +247,7 @@ impl TableStore {
                 }
             }
         }
+        let tallies = layer.tallies();
         let nand = layer.core_mut().flash_mut();
         nand.heed_tables()?;
         let root = Root {
@@ -253,6 +256,7 @@ impl TableStore {
             sequence: nand.sequence,
             stamp,
             history: history.root,
+            tallies,
         };
         let pending = self.stored.with(|store| store.begin_commit(&root.encode()));
         let pending = pending.map_err(|error| failed(layer, error))?;
@@ -286,6 +290,7 @@ impl TableStore {
         let nand = layer.core_mut().flash_mut();
         match table {
             Table::Packs => nand.packed.clear(page),
+            Table::Valid => nand.valid.clear(page),
             _ => nand.programmed.clear(page),
         }
         Ok(())
@@ -350,6 +355,7 @@ fn next_changed(layer: &dyn Layer, table: Table, from: PageInTable) -> Option<Pa
     let nand = layer.core().flash();
     match table {
         Table::Packs => nand.packed.next(from),
+        Table::Valid => nand.valid.next(from),
         _ => nand.programmed.next(from),
     }
 }
@@ -371,6 +377,9 @@ fn fill(layer: &dyn Layer, table: Table, rows: Range<RowId>, out: &mut [u8]) {
     for RowId(row) in RowId::each(rows) {
         match table {
             Table::Packs => layer.pack_row(PackId(row)).encode(&mut out),
+            Table::Valid => {
+                out.u64(layer.core().blocks().valid_word(row as usize));
+            }
             _ => block_row(layer, BlockId(row)).encode(&mut out),
         }
     }

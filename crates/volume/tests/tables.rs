@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, VolumeKey};
 use flashlore_flash::Lpn;
+use flashlore_ftl::content::bytes::Tallies;
 use flashlore_medium::{Medium, MemoryMedium};
 use flashlore_metadata::{MetadataError, Row, Slot, Store, Stored, StoredPage};
 use flashlore_volume::format::{
@@ -158,6 +159,7 @@ fn rows_that_a_root_names_must_have_been_written() {
                 pins,
                 notes,
             },
+            tallies: Tallies::default(),
         };
         let (tables, user) = (Table::shapes(&id), root.encode());
         Store::create(&*medium, &areas.store, &id.key, 1, &tables, &user).unwrap();
@@ -246,7 +248,7 @@ fn a_wrong_count_owner_or_free_handle_is_told_by_check() {
         },
         ..SHAPE.identity(Policy::Dedup)
     };
-    let wrong: [(&str, u8, usize, u8, &str); 8] = [
+    let wrong: [(&str, u8, usize, u8, &str); 10] = [
         ("a reference too many", 1, 4, 1, "is stored as"),
         ("an object without references", 1, 4, 3, "is stored as"),
         ("an old version that is not there", 1, 5, 2, "is stored as"),
@@ -261,6 +263,8 @@ fn a_wrong_count_owner_or_free_handle_is_told_by_check() {
         ("a list in a circle", 1, 43 * 32, 0xff, "in a circle"),
         ("a unit of another", 8, 0, 1, "is noted as that of"),
         ("a handle that is lost", 9, 0, 1, "listed as free"),
+        ("a value on a free unit", 11, 0, 1, "noted as free"),
+        ("a unit with nothing on it", 11, 7, 0x80, "noted as valid"),
     ];
     for (what, table, at, bits, expected) in wrong {
         let medium = made(&id);
@@ -291,6 +295,37 @@ fn a_wrong_count_owner_or_free_handle_is_told_by_check() {
         volume.close().unwrap();
         let report = check(&*medium, true).unwrap();
         assert!(report.is_clean(), "{what}: {report:?}");
+    }
+}
+
+/// More references than the row of an object counts, and the rest elsewhere.
+#[test]
+fn a_wrong_spilled_count_is_told_by_check() {
+    let shape = Shape {
+        exported: 700,
+        ..SHAPE
+    };
+    let id = shape.identity(Policy::Dedup);
+    // Its object, what is counted, and how much of it.
+    for at in [0, 4, 8] {
+        let medium = made(&id);
+        let mut volume = open(&medium);
+        for lpn in 0..700 {
+            volume.write(1, Lpn(lpn), &page(1)).unwrap();
+        }
+        volume.close().unwrap();
+        assert!(check(&*medium, true).unwrap().is_clean());
+        let mut changed = 0;
+        let medium = rewritten(&id, medium, |bytes, areas| {
+            for leaf in leaves(bytes, areas, 10) {
+                bytes[leaf + 32 + at] ^= 1;
+                changed += 1;
+            }
+        });
+        assert_eq!(changed, 1);
+        let report = check(&*medium, true).unwrap();
+        let is_told = report.errors.iter().any(|e| e.contains("is stored as"));
+        assert!(is_told, "byte {at}: {report:?}");
     }
 }
 

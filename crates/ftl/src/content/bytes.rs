@@ -83,6 +83,21 @@ pub enum HeldEncoded<V> {
     Slot(Ppn, PackSlot),
 }
 
+/// What a device counts of its tables.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tallies {
+    /// Objects; on a plain device mapped pages.
+    pub stored: u32,
+    /// Those to which logical pages refer.
+    pub referenced: u32,
+    /// Those that are packed.
+    pub packed: u32,
+    /// Bases that deltas alone keep.
+    pub pinned: u32,
+    /// Rows of spilled counts that were ever used.
+    pub spilled: u32,
+}
+
 /// What a recovery found.
 #[derive(Debug)]
 pub struct Restored<'a, C, N, V> {
@@ -226,6 +241,23 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
             }
         }
         Err(self.core.full())
+    }
+
+    /// What is counted of the tables.
+    pub fn tallies(&self) -> Tallies {
+        let Store {
+            objects, packing, ..
+        } = &self.store;
+        Tallies {
+            stored: objects.live(),
+            referenced: match T::HOLDS_MORE {
+                true => self.store.referenced,
+                false => objects.live(),
+            },
+            packed: packing.as_ref().map_or(0, |packing| packing.packed),
+            pinned: packing.as_ref().map_or(0, |packing| packing.pinned),
+            spilled: objects.spilled(),
+        }
     }
 
     /// The flash pages that hold an object: that of its base, if it has one, and its own.

@@ -272,6 +272,7 @@ where
             self.owners.set(ppn.index(), owner);
         }
         self.blocks.set_valid(block, ppn);
+        self.flash.validity_changed(ppn);
         if fills {
             let sealed = self.seal(plane, stream, done, when.at, sealer)?;
             return Ok((ppn, sealed));

@@ -322,6 +322,7 @@ where
         let (to, _) = self.append(plane, target, unit, when, route, Tag::NONE)?;
         let dead = map.dead_bytes(owner);
         self.blocks.moved_out(from, dead);
+        self.flash.validity_changed(from);
         if dead > 0 {
             self.blocks.set_dead(to, 0, dead);
         }

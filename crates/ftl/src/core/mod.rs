@@ -416,5 +416,6 @@ where
     #[inline(always)]
     pub(crate) fn invalidate(&mut self, ppn: Ppn) {
         self.blocks.invalidate(ppn);
+        self.flash.validity_changed(ppn);
     }
 }

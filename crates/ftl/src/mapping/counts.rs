@@ -6,7 +6,7 @@
 //! Invariants: the bits of a count are 0 iff the count is; a word is marked as spilled iff the side table has a
 //! part of one of its counts; a part is never 0 and a multiple of half of what the bits of its count hold.
 
-use flashlore_flash::{ObjectId, number_rows};
+use flashlore_flash::{ObjectId, Row, Table, TableName, Tables, number_rows};
 use rustc_hash::FxHashMap;
 
 /// What is counted.
@@ -109,6 +109,39 @@ impl Counts {
         self.0 &= !mark;
     }
 
+    /// Counts one more; whether there was room for it.
+    #[inline(always)]
+    pub fn add(&mut self, kind: ReferenceKind) -> bool {
+        let has_room = self.0 & kind.mask() != kind.mask();
+        if has_room {
+            self.0 += kind.one();
+        }
+        has_room
+    }
+
+    /// Counts one more, once a part has been spilled.
+    pub fn add_spilled(&mut self, kind: ReferenceKind) {
+        self.0 -= kind.half() * kind.one();
+        self.0 += kind.one();
+        self.mark(SPILLED);
+    }
+
+    /// Counts one less; the count is not 0. Whether it is by what is left here, and may not be by what is spilled.
+    #[inline(always)]
+    pub fn take(&mut self, kind: ReferenceKind) -> bool {
+        debug_assert!(!self.is_none(kind));
+        self.0 -= kind.one();
+        self.is_none(kind) && self.has(SPILLED)
+    }
+
+    /// A part that was spilled is here again; `is_last` says that nothing else is spilled.
+    pub fn take_back(&mut self, kind: ReferenceKind, is_last: bool) {
+        self.0 += kind.half() * kind.one();
+        if is_last {
+            self.unmark(SPILLED);
+        }
+    }
+
     /// Whether nothing refers to the object.
     #[inline(always)]
     pub fn is_dead(self) -> bool {
@@ -127,8 +160,9 @@ impl Counts {
         self.0 & kind.mask() == kind.one()
     }
 
-    /// Whether these may be the counts of so many references. What has no room in the word is not known.
-    pub fn may_be(self, references: &References) -> bool {
+    /// Whether these are the counts of so many references, of which so much is spilled: live ones, those of old versions, and
+    /// pins.
+    pub fn are(self, references: &References, spilled: [u32; 3]) -> bool {
         let References {
             live, kept, pins, ..
         } = *references;
@@ -137,17 +171,12 @@ impl Counts {
             ReferenceKind::Kept,
             ReferenceKind::Pins,
         ];
-        kinds
-            .into_iter()
-            .zip([live, kept, pins])
-            .all(|(kind, count)| {
-                let held = (self.0 & kind.mask()) >> kind.place().0;
-                match count.checked_sub(held) {
-                    Some(0) => true,
-                    Some(spilled) => self.has(SPILLED) && held > 0 && spilled % kind.half() == 0,
-                    None => false,
-                }
-            })
+        let counted = kinds.into_iter().zip([live, kept, pins]).zip(spilled);
+        let is_so = |((kind, count), part): ((ReferenceKind, u32), u32)| {
+            let held = (self.0 & kind.mask()) >> kind.place().0;
+            held + part == count && part % kind.half() == 0 && (held > 0 || part == 0)
+        };
+        { counted }.all(is_so) && self.has(SPILLED) == (spilled != [0; 3])
     }
 
     /// Those of a dead object, as a new one under its handle begins with.
@@ -160,11 +189,76 @@ impl Counts {
 
 number_rows!(u32: Counts);
 
-/// Parts of counts that have no room in their words, by handle and kind.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Spilled(FxHashMap<(ObjectId, u8), u32>);
+/// A part of a count that has no room in its word; a row that holds none is all zeros.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SpilledPart {
+    /// Whose count it is.
+    pub object: ObjectId,
+    /// What is counted: 0 live references, 1 those of old versions, 2 pins.
+    pub kind: u32,
+    /// How much of it; 0 if the row holds nothing.
+    pub part: u32,
+}
 
-impl Spilled {
+impl Row for SpilledPart {
+    const BYTES: usize = 12;
+
+    fn encode(self, out: &mut [u8]) {
+        self.object.encode(&mut out[..4]);
+        self.kind.encode(&mut out[4..8]);
+        self.part.encode(&mut out[8..12]);
+    }
+
+    fn decode(bytes: &[u8]) -> Self {
+        SpilledPart {
+            object: ObjectId::decode(&bytes[..4]),
+            kind: u32::decode(&bytes[4..8]),
+            part: u32::decode(&bytes[8..12]),
+        }
+    }
+}
+
+/// The most rows that parts of so many references take, of logical pages, of old versions, and of packed objects that need
+/// a base.
+pub fn most_spilled([live, kept, pins]: [u32; 3]) -> u32 {
+    let rows = [
+        (ReferenceKind::Live, live),
+        (ReferenceKind::Kept, kept),
+        (ReferenceKind::Pins, pins),
+    ];
+    // While an operation moves a reference there is one more of it.
+    let rows = rows.map(|(kind, references)| references / kind.half() + 1);
+    rows.iter().sum()
+}
+
+/// Parts of counts that have no room in their words, in a table of `S`.
+#[derive(Debug)]
+pub(super) struct Spilled<S: Tables> {
+    /// The row of a part, by handle and kind.
+    rows: FxHashMap<(ObjectId, u8), u32>,
+    parts: S::Of<SpilledPart>,
+    /// Rows that hold nothing any more.
+    free: Vec<u32>,
+    /// Rows that were ever used.
+    used: u32,
+}
+
+impl<S: Tables> Spilled<S> {
+    /// Nothing is spilled.
+    pub fn new(tables: &S) -> Self {
+        Spilled {
+            rows: FxHashMap::default(),
+            parts: tables.empty(TableName::Spilled, 0),
+            free: Vec::new(),
+            used: 0,
+        }
+    }
+
+    /// Rows that were ever used.
+    pub fn used(&self) -> u32 {
+        self.used
+    }
+
     /// A count of the object of a handle.
     #[inline(always)]
     pub fn count(&self, handle: ObjectId, counts: Counts, kind: ReferenceKind) -> u32 {
@@ -177,54 +271,68 @@ impl Spilled {
 
     #[cold]
     fn part(&self, handle: ObjectId, kind: ReferenceKind) -> u32 {
-        self.0.get(&(handle, kind as u8)).copied().unwrap_or(0)
+        let row = self.rows.get(&(handle, kind as u8));
+        row.map_or(0, |&row| self.parts.get(row as usize).part)
     }
 
     /// Counts one more.
-    #[inline(always)]
     pub fn add(&mut self, handle: ObjectId, counts: &mut Counts, kind: ReferenceKind) {
-        if counts.0 & kind.mask() == kind.mask() {
-            self.spill(handle, counts, kind);
-        }
-        counts.0 += kind.one();
-    }
-
-    #[cold]
-    fn spill(&mut self, handle: ObjectId, counts: &mut Counts, kind: ReferenceKind) {
-        *self.0.entry((handle, kind as u8)).or_insert(0) += kind.half();
-        counts.0 -= kind.half() * kind.one();
-        counts.mark(SPILLED);
-    }
-
-    /// Counts one less; the count is not 0.
-    #[inline(always)]
-    pub fn take(&mut self, handle: ObjectId, counts: &mut Counts, kind: ReferenceKind) {
-        debug_assert!(!counts.is_none(kind));
-        counts.0 -= kind.one();
-        if counts.is_none(kind) && counts.has(SPILLED) {
-            self.take_back(handle, counts, kind);
+        if !counts.add(kind) {
+            self.spill(handle, kind);
+            counts.add_spilled(kind);
         }
     }
 
-    #[cold]
-    fn take_back(&mut self, handle: ObjectId, counts: &mut Counts, kind: ReferenceKind) {
-        let Some(part) = self.0.get_mut(&(handle, kind as u8)) else {
-            return;
+    /// A part of a full count has a row; its word is to know that ([`Counts::add_spilled`]).
+    pub fn spill(&mut self, handle: ObjectId, kind: ReferenceKind) {
+        let row = match self.rows.get(&(handle, kind as u8)) {
+            Some(&row) => row as usize,
+            None => self.new_row(handle, kind),
         };
-        *part -= kind.half();
-        counts.0 += kind.half() * kind.one();
-        if *part > 0 {
-            return;
+        self.parts
+            .change(row, |spilled| spilled.part += kind.half());
+    }
+
+    /// A row for a part of a count, of which nothing is in it yet.
+    fn new_row(&mut self, object: ObjectId, kind: ReferenceKind) -> usize {
+        let row = self.free.pop().unwrap_or(self.used);
+        self.used = self.used.max(row + 1);
+        self.rows.insert((object, kind as u8), row);
+        let spilled = SpilledPart {
+            object,
+            kind: kind as u32,
+            part: 0,
+        };
+        match row as usize == self.parts.len() {
+            true => self.parts.push(spilled),
+            false => self.parts.set(row as usize, spilled),
         }
-        self.0.remove(&(handle, kind as u8));
-        if !ReferenceKind::ALL.iter().any(|&k| self.part(handle, k) > 0) {
-            counts.unmark(SPILLED);
+        row as usize
+    }
+
+    /// What a word takes back whose count would seem to be 0; whether nothing of its object is spilled any more. None if
+    /// nothing of this count is.
+    pub fn take_back(&mut self, handle: ObjectId, kind: ReferenceKind) -> Option<bool> {
+        let row = *self.rows.get(&(handle, kind as u8))?;
+        let left = self.parts.change(row as usize, |spilled| {
+            spilled.part -= kind.half();
+            spilled.part
+        });
+        if left > 0 {
+            return Some(false);
         }
+        self.parts.set(row as usize, SpilledPart::default());
+        self.rows.remove(&(handle, kind as u8));
+        self.free.push(row);
+        let mut kinds = ReferenceKind::ALL.iter();
+        Some(!kinds.any(|&kind| self.rows.contains_key(&(handle, kind as u8))))
     }
 
     /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<((ObjectId, u8), u32)>()
+        self.rows.capacity() * size_of::<((ObjectId, u8), u32)>()
+            + self.parts.heap_bytes()
+            + self.free.capacity() * size_of::<u32>()
     }
 
     /// Looks at what the side table says of the words of all handles.
@@ -232,22 +340,39 @@ impl Spilled {
     /// # Errors
     /// A sentence that says what does not hold.
     pub fn check(&self, word: impl Fn(ObjectId) -> Option<Counts>) -> Result<(), String> {
-        for (&(handle, kind), &part) in &self.0 {
+        for (&(handle, kind), &row) in &self.rows {
             let kind = ReferenceKind::ALL[usize::from(kind)];
             let counts = word(handle).filter(|counts| counts.has(SPILLED) && !counts.is_none(kind));
-            if counts.is_none() || part == 0 || part % kind.half() != 0 {
+            let SpilledPart {
+                object,
+                kind: noted,
+                part,
+            } = self.parts.get(row as usize);
+            let is_its = (object, noted) == (handle, kind as u32);
+            if counts.is_none() || !is_its || part == 0 || part % kind.half() != 0 {
                 return Err(format!(
                     "the side table has {part} of {kind:?} for object {handle}, which notes {counts:?}"
                 ));
             }
         }
-        Ok(())
+        let held = self.rows.len() + self.free.len();
+        let is_empty = |&row: &u32| self.parts.get(row as usize) == SpilledPart::default();
+        match held == self.used as usize && self.free.iter().all(is_empty) {
+            true => Ok(()),
+            false => Err(format!(
+                "of {} rows of the side table {} hold a part and {} are free",
+                self.used,
+                self.rows.len(),
+                self.free.len()
+            )),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flashlore_flash::InMemory;
     use proptest::prelude::*;
 
     proptest! {
@@ -255,7 +380,7 @@ mod tests {
         fn the_counts_are_those_of_plain_numbers(
             steps in prop::collection::vec((0u32..2, 0usize..4, any::<bool>(), 1u32..700), 1..60),
         ) {
-            let mut spilled = Spilled::default();
+            let mut spilled = Spilled::new(&InMemory);
             let mut words = [Counts::default(); 2];
             let mut model = [[0u32; 4]; 2];
             for (handle, kind, more, times) in steps {
@@ -265,7 +390,12 @@ mod tests {
                         spilled.add(ObjectId(handle), word, ReferenceKind::ALL[kind]);
                         count[kind] += 1;
                     } else if count[kind] > 0 {
-                        spilled.take(ObjectId(handle), word, ReferenceKind::ALL[kind]);
+                        let taken = ReferenceKind::ALL[kind];
+                        if word.take(taken)
+                            && let Some(is_last) = spilled.take_back(ObjectId(handle), taken)
+                        {
+                            word.take_back(taken, is_last);
+                        }
                         count[kind] -= 1;
                     }
                     prop_assert_eq!(word.is_none(ReferenceKind::ALL[kind]), count[kind] == 0);
@@ -277,7 +407,7 @@ mod tests {
                 }
                 spilled.check(|handle| words.get(handle.index()).copied()).map_err(TestCaseError::fail)?;
             }
-            let parts = spilled.0.len();
+            let parts = spilled.rows.len();
             prop_assert_eq!(words.iter().any(|word| word.has(SPILLED)), parts > 0);
         }
     }

@@ -22,7 +22,7 @@ use flashlore_flash::{
 
 use super::counts::{Counts, DELTA, INDEXED, PACKED, ReferenceKind, Spilled, UNHASHED};
 
-pub use super::counts::References;
+pub use super::counts::{References, SpilledPart, most_spilled};
 
 /// One stored value: 16 bytes for a tag, so that a cache line holds whole ones. Where it is laid out in bytes these are
 /// location, counts and link, 4 bytes each, note and content.
@@ -86,18 +86,19 @@ impl<C: Content, N: Note> Object<C, N> {
         self.location
     }
 
-    /// Whether it may be an object to which this refers, or a free handle if nothing does.
-    pub fn may_have(&self, references: &References) -> bool {
+    /// Whether it is an object to which this refers, or a free handle if nothing does. Of its counts so much is spilled: of
+    /// live references, of those of old versions, and of pins.
+    pub fn has(&self, references: &References, spilled: [u32; 3]) -> bool {
         if references.is_none() {
             let location = self.location;
-            return *self
-                == Object {
-                    location,
-                    ..Object::unused()
-                };
+            let unused = Object {
+                location,
+                ..Object::unused()
+            };
+            return *self == unused && spilled == [0; 3];
         }
         let is_linked = self.counts.has(DELTA) || self.link.0 == references.dependents;
-        is_linked && self.counts.may_be(references)
+        is_linked && self.counts.are(references, spilled)
     }
 
     /// Its content.
@@ -121,7 +122,7 @@ pub fn note_of<N: Note>(row: &[u8]) -> N {
 pub struct Objects<C: Content, S: Tables> {
     map: S::Of<ObjectId>,
     table: S::Of<Object<C, S::Note>>,
-    spilled: Spilled,
+    spilled: Spilled<S>,
     free: S::Free,
     live: u32,
     fingerprint_bits: u32,
@@ -171,7 +172,7 @@ impl<C: Content, S: Tables> Objects<C, S> {
         Objects {
             map: tables.filled(TableName::Map, ObjectId::NONE, exported as usize),
             table: tables.empty(TableName::Objects, most as usize),
-            spilled: Spilled::default(),
+            spilled: Spilled::new(tables),
             free: tables.free_handles(exported),
             live: 0,
             fingerprint_bits,
@@ -405,18 +406,37 @@ impl<C: Content, S: Tables> Objects<C, S> {
 
     #[inline(always)]
     fn add(&mut self, object: ObjectId, kind: ReferenceKind) {
-        let spilled = &mut self.spilled;
-        self.table.change(object.index(), |record| {
-            spilled.add(object, &mut record.counts, kind);
-        });
+        let row = object.index();
+        let has_room = self.table.change(row, |record| record.counts.add(kind));
+        if !has_room {
+            self.spill(object, kind);
+        }
+    }
+
+    // A row is changed while nobody else may look at the tables.
+    #[cold]
+    fn spill(&mut self, object: ObjectId, kind: ReferenceKind) {
+        self.spilled.spill(object, kind);
+        self.table
+            .change(object.index(), |record| record.counts.add_spilled(kind));
     }
 
     #[inline(always)]
     fn take(&mut self, object: ObjectId, kind: ReferenceKind) {
-        let spilled = &mut self.spilled;
-        self.table.change(object.index(), |record| {
-            spilled.take(object, &mut record.counts, kind);
-        });
+        let row = object.index();
+        let is_less = self.table.change(row, |record| record.counts.take(kind));
+        if is_less {
+            self.take_back(object, kind);
+        }
+    }
+
+    #[cold]
+    fn take_back(&mut self, object: ObjectId, kind: ReferenceKind) {
+        if let Some(is_last) = self.spilled.take_back(object, kind) {
+            self.table.change(object.index(), |record| {
+                record.counts.take_back(kind, is_last);
+            });
+        }
     }
 
     #[inline(always)]
@@ -470,6 +490,11 @@ impl<C: Content, S: Tables> Objects<C, S> {
     /// Old versions that refer to an object.
     pub fn kept(&self, object: ObjectId) -> u32 {
         self.count(object, ReferenceKind::Kept)
+    }
+
+    /// Rows of the table of spilled counts that were ever used.
+    pub fn spilled(&self) -> u32 {
+        self.spilled.used()
     }
 
     /// Handles there are, free ones too.

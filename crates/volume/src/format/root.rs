@@ -11,12 +11,23 @@
 //! | 36 | 4 | notes |
 //! | 40 | 4 | epoch of the checkpoint |
 //! | 44 | 4 | zero |
+//! | 48 | 4 | stored values: objects, on a plain volume mapped pages |
+//! | 52 | 4 | of them, those to which logical pages refer |
+//! | 56 | 4 | of them, those that are packed |
+//! | 60 | 4 | bases that deltas alone keep |
+//! | 64 | 4 | rows of spilled counts that were ever used |
+//! | 68 | 4 | zero |
+//!
+//! Up to version 6 it ended after 48 bytes.
+
+use flashlore_ftl::content::bytes::Tallies;
 
 use super::address::RowId;
 use super::cursor::{Reader, Writer};
 
-/// Bytes of it.
-pub const ROOT_BYTES: usize = 48;
+/// Bytes of it, and of that of version 6.
+pub const ROOT_BYTES: usize = 72;
+const BYTES_OF_6: usize = 48;
 
 /// The root of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +42,8 @@ pub struct Root {
     pub stamp: u64,
     /// The history of the map.
     pub history: HistoryRoot,
+    /// What was counted of the tables; zero up to version 6.
+    pub tallies: Tallies,
 }
 
 /// Where the history lies in its tables.
@@ -56,12 +69,21 @@ impl Root {
         out.u32(history.first.0).u32(history.entries);
         out.u32(history.pins).u32(history.notes);
         out.u32(self.epoch).u32(0);
+        let Tallies {
+            stored,
+            referenced,
+            packed,
+            pinned,
+            spilled,
+        } = self.tallies;
+        out.u32(stored).u32(referenced).u32(packed);
+        out.u32(pinned).u32(spilled).u32(0);
         bytes
     }
 
     /// Reads what a commit of this number says; nothing if it has another length.
     pub fn decode(checkpoint: u64, bytes: &[u8]) -> Option<Root> {
-        if bytes.len() != ROOT_BYTES {
+        if ![ROOT_BYTES, BYTES_OF_6].contains(&bytes.len()) {
             return None;
         }
         let mut fields = Reader::new(bytes);
@@ -73,12 +95,22 @@ impl Root {
             pins: fields.u32(),
             notes: fields.u32(),
         };
+        let epoch = fields.u32();
+        fields.u32();
+        let tallies = Tallies {
+            stored: fields.u32(),
+            referenced: fields.u32(),
+            packed: fields.u32(),
+            pinned: fields.u32(),
+            spilled: fields.u32(),
+        };
         Some(Root {
             checkpoint,
-            epoch: fields.u32(),
+            epoch,
             sequence,
             stamp,
             history,
+            tallies,
         })
     }
 }

@@ -12,19 +12,23 @@
 //! | 7 | notes | as in [`super::notes`] |
 //! | 8 | owners | of each unit that is needed whose it is ([`Owner`], 4); of any other nothing in particular |
 //! | 9 | free handles | of each page of the objects the first that is free, counted in the page (1) |
+//! | 10 | spilled | what has no room in the counts of objects: [`flashlore_ftl::mapping::objects::SpilledPart`], 12 bytes |
+//! | 11 | valid units | a bit for each unit, the lowest first: a word of 8 bytes for 64 of them |
 //!
-//! Version 5 had no owners and no free handles, and objects without counts.
+//! Version 6 had neither spilled counts nor valid units. Version 5 had no owners and no free handles either, and objects
+//! without counts.
 //!
 //! An object that was purged is all ones but for the last bit, in versions and kept.
 
 use std::ops::Range;
 
 use flashlore_flash::{Owner, TableName};
+use flashlore_ftl::mapping::objects::most_spilled;
 use flashlore_metadata::{Empty, Shape, TableId};
 
 use super::address::{PageInTable, RowId};
 use super::notes::{NOTE_BYTES, rows_beside_snapshots};
-use super::superblock::{FIRST_WITH_LIVE_ROWS, Identity};
+use super::superblock::{FIRST_WITH_LIVE_ROWS, FIRST_WITH_TALLIES, Identity};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
@@ -46,10 +50,17 @@ pub enum Table {
     Owners,
     /// Which rows of the objects nobody uses.
     FreeHandles,
+    /// What has no room in the counts of objects.
+    Spilled,
+    /// Which units hold anything that is needed.
+    Valid,
 }
 
-/// Tables of older versions.
-const OLD_TABLES: usize = 8;
+/// Tables of version 5, and of version 6.
+const TABLES_OF_5: usize = 8;
+const TABLES_OF_6: usize = 10;
+/// Units in a row of the table of valid ones.
+pub const UNITS_PER_WORD: u32 = 64;
 /// Rows of objects that nobody needs, one in so many: what is looked for near a page is found then.
 const SPARE_ROWS: u64 = 16;
 
@@ -58,7 +69,7 @@ pub const MOST_PINS: u32 = 1016;
 
 impl Table {
     /// All tables, in the order of their numbers.
-    const ALL: [Table; 10] = [
+    const ALL: [Table; 12] = [
         Table::Map,
         Table::Objects,
         Table::Packs,
@@ -69,13 +80,16 @@ impl Table {
         Table::Notes,
         Table::Owners,
         Table::FreeHandles,
+        Table::Spilled,
+        Table::Valid,
     ];
 
     /// Those of a volume, in the order of their numbers.
     pub fn all(id: &Identity) -> &'static [Table] {
-        match id.version < FIRST_WITH_LIVE_ROWS {
-            true => &Table::ALL[..OLD_TABLES],
-            false => &Table::ALL,
+        match id.version {
+            ..FIRST_WITH_LIVE_ROWS => &Table::ALL[..TABLES_OF_5],
+            ..FIRST_WITH_TALLIES => &Table::ALL[..TABLES_OF_6],
+            _ => &Table::ALL,
         }
     }
 
@@ -86,12 +100,16 @@ impl Table {
             TableName::Objects => Table::Objects,
             TableName::FreeHandles => Table::FreeHandles,
             TableName::Owners => Table::Owners,
+            TableName::Spilled => Table::Spilled,
         }
     }
 
     /// Whether what it holds follows from the others.
     pub fn is_found_anew(self) -> bool {
-        matches!(self, Table::Owners | Table::FreeHandles)
+        matches!(
+            self,
+            Table::Owners | Table::FreeHandles | Table::Spilled | Table::Valid
+        )
     }
 
     /// Its number in the store, and the kind of its pages.
@@ -105,7 +123,8 @@ impl Table {
             Table::FreeHandles => 1,
             Table::Objects if id.trusts_digests() => 40,
             Table::Objects => 32,
-            Table::Packs => 8,
+            Table::Packs | Table::Valid => 8,
+            Table::Spilled => 12,
             Table::Versions | Table::Pins => 16,
             Table::Blocks => 24,
             Table::Kept => 8,
@@ -136,6 +155,18 @@ impl Table {
             Table::Blocks => id.blocks,
             Table::Owners => units as u32,
             Table::FreeHandles => Table::Objects.pages(id),
+            Table::Spilled if !id.has_objects() => 0,
+            Table::Spilled => {
+                let entries = entries.unwrap_or(0);
+                // Of the window, and of pinned instants.
+                let kept = entries.saturating_mul(2);
+                let pins = match id.encoding.is_on() {
+                    true => kept.saturating_add(id.exported),
+                    false => 0,
+                };
+                most_spilled([id.exported, kept, pins])
+            }
+            Table::Valid => units.div_ceil(UNITS_PER_WORD.into()) as u32,
             Table::Versions | Table::Kept => entries.unwrap_or(0),
             Table::Pins => entries.map_or(0, |_| MOST_PINS),
             Table::Notes => entries.map_or(0, |entries| MOST_PINS + rows_beside_snapshots(entries)),

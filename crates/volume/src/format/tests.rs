@@ -2,6 +2,7 @@
 
 use flashlore_content::{Digest, VolumeKey};
 use flashlore_flash::{BlockId, Lpn, Note as _, ObjectId, Owner, PackId, PageId, Ppn, Row, Stream};
+use flashlore_ftl::content::bytes::Tallies;
 use flashlore_metadata::Slot as StoreSlot;
 use proptest::prelude::*;
 
@@ -321,11 +322,14 @@ proptest! {
     #[test]
     fn roots_come_back(
         checkpoint: u64, numbers: (u32, u64, u64), places: (u64, u32, u32, u32, u32),
+        tallies: (u32, u32, u32, u32, u32),
     ) {
         let (epoch, sequence, stamp) = numbers;
         let (oldest, first, entries, pins, notes) = places;
         let history = HistoryRoot { oldest, first: RowId(first), entries, pins, notes };
-        let root = Root { checkpoint, epoch, sequence, stamp, history };
+        let (stored, referenced, packed, pinned, spilled) = tallies;
+        let tallies = Tallies { stored, referenced, packed, pinned, spilled };
+        let root = Root { checkpoint, epoch, sequence, stamp, history, tallies };
         let bytes = root.encode();
         prop_assert_eq!(Root::decode(checkpoint, &bytes), Some(root));
         prop_assert_eq!(Root::decode(checkpoint, &bytes[1..]), None);

@@ -13,6 +13,7 @@ use flashlore_content::dedup::DedupCounters;
 use flashlore_content::history::History;
 use flashlore_flash::{Lpn, ObjectId, PackId, PackSlot, Ppn};
 use flashlore_ftl::FtlError;
+use flashlore_ftl::content::bytes::Tallies;
 use flashlore_ftl::content::encoding::EncodingCounters;
 use flashlore_ftl::core::Core;
 use flashlore_ftl::policies::options::SimilarOptions;
@@ -73,6 +74,8 @@ pub(crate) trait Layer: Send {
     fn collect_step(&mut self) -> Result<bool, LayerError>;
     /// Pages stored.
     fn stored(&self) -> u64;
+    /// What is counted of the tables.
+    fn tallies(&self) -> Tallies;
     /// What deduplication counted.
     fn dedup_counters(&self) -> Option<DedupCounters> {
         None

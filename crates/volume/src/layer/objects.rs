@@ -11,6 +11,7 @@ use flashlore_content::delta::Never;
 use flashlore_content::history::History;
 use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
 use flashlore_flash::{Lpn, ObjectId, PackId, PackSlot, Ppn, Tag, When};
+use flashlore_ftl::content::bytes::Tallies;
 use flashlore_ftl::content::decision::{Committed, Write};
 use flashlore_ftl::content::encoding::EncodingCounters;
 use flashlore_ftl::content::parts::{Memory, Of, Parts};
@@ -319,6 +320,10 @@ impl<T: OnMedium> Layer for WithObjects<T> {
             true => self.ftl.referenced_objects(),
             false => self.ftl.objects().live(),
         })
+    }
+
+    fn tallies(&self) -> Tallies {
+        self.ftl.tallies()
     }
 
     fn dedup_counters(&self) -> Option<DedupCounters> {

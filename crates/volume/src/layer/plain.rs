@@ -2,7 +2,7 @@
 
 use flashlore_flash::{Cause, Lpn, ObjectId, Ppn, Tag, When};
 use flashlore_ftl::PlainFtl;
-use flashlore_ftl::content::bytes::HeldValue;
+use flashlore_ftl::content::bytes::{HeldValue, Tallies};
 use flashlore_ftl::core::Core;
 
 use super::{Layer, LayerError, Written, no_room};
@@ -72,6 +72,13 @@ impl Layer for Plain {
 
     fn stored(&self) -> u64 {
         self.stored
+    }
+
+    fn tallies(&self) -> Tallies {
+        Tallies {
+            stored: self.stored as u32,
+            ..Tallies::default()
+        }
     }
 
     fn survey_step(&self, _from: ObjectId, _most: u32, survey: &mut Survey) -> Option<ObjectId> {

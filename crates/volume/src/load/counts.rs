@@ -1,21 +1,23 @@
 //! What the tables of the translation layer say beside each other, counted anew: references of objects, owners of units,
-//! free handles.
+//! free handles, valid units, and what the root tells of them.
 //!
 //! Nothing is taken from them that they say of each other: all of it follows from the map, the history and where objects
 //! lie.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use flashlore_content::{Content, Digest, DigestTag, PURGED};
 use flashlore_flash::{Lpn, ObjectId, Owner, PackId, Ppn, Row};
-use flashlore_ftl::mapping::objects::{Object, References};
+use flashlore_ftl::content::bytes::Tallies;
+use flashlore_ftl::mapping::objects::{Object, References, SpilledPart};
 use flashlore_medium::Medium;
 use flashlore_metadata::{LinkedRows, Stored};
 
 use super::stored::Rows;
 use super::{Tables, objects_of, of_store};
 use crate::error::VolumeError;
-use crate::format::{Areas, Identity, ObjectNote, ObjectPlace, Table};
+use crate::format::tables::UNITS_PER_WORD;
+use crate::format::{Areas, Identity, ObjectNote, ObjectPlace, Root, Table};
 
 /// Compares what is stored of the tables of a checkpoint with what follows from the others.
 ///
@@ -25,6 +27,7 @@ pub(super) fn check(
     medium: &dyn Medium,
     id: &Identity,
     areas: &Areas,
+    root: &Root,
     tables: &Tables,
 ) -> Result<(), VolumeError> {
     let stored = Stored::open(medium, areas.store, id.key).map_err(of_store)?;
@@ -32,16 +35,71 @@ pub(super) fn check(
     if !id.has_objects() {
         let pages = (0..).map(|lpn| Owner::page(Lpn(lpn))).zip(&tables.map);
         let mapped = pages.filter(|(_, row)| row.is_some());
-        return check_owners(&rows, mapped.map(|(owner, row)| (row.as_unit(), owner)));
+        let owners: BTreeMap<Ppn, Owner> =
+            mapped.map(|(owner, row)| (row.as_unit(), owner)).collect();
+        let tallies = Tallies {
+            stored: owners.len() as u32,
+            ..Tallies::default()
+        };
+        check_owners(&rows, &owners)?;
+        return check_tallies(root, tallies);
     }
     let references = references(tables);
-    let of_object = |handle: ObjectId| references.get(handle.index()).copied();
+    let spilled = spilled(&rows, root.tallies.spilled)?;
     match id.trusts_digests() {
-        false => check_objects::<DigestTag>(&rows, of_object)?,
-        true => check_objects::<Digest>(&rows, of_object)?,
+        false => check_objects::<DigestTag>(&rows, &references, &spilled)?,
+        true => check_objects::<Digest>(&rows, &references, &spilled)?,
     }
-    check_free(&rows, of_object)?;
-    check_owners(&rows, owners(tables, &references).into_iter())
+    check_free(&rows, |handle| references.get(handle.index()).copied())?;
+    check_owners(&rows, &owners(tables, &references))?;
+    check_tallies(root, tallies(root, tables, &references))
+}
+
+/// What the root must tell.
+fn tallies(root: &Root, tables: &Tables, references: &[References]) -> Tallies {
+    let alive = || references.iter().filter(|references| !references.is_none());
+    let count = |is: &dyn Fn(&References) -> bool| alive().filter(|r| is(r)).count() as u32;
+    let packed = references.iter().zip(&tables.objects);
+    let packed = packed.filter(|(references, row)| !references.is_none() && row.packed().is_some());
+    Tallies {
+        stored: count(&|_| true),
+        referenced: count(&|references| references.live > 0),
+        packed: packed.count() as u32,
+        pinned: count(&|references| references.live + references.kept == 0),
+        // How many rows were used before, nothing else says.
+        spilled: root.tallies.spilled,
+    }
+}
+
+fn check_tallies(root: &Root, counted: Tallies) -> Result<(), VolumeError> {
+    match root.tallies == counted {
+        true => Ok(()),
+        false => Err(damaged(format!(
+            "the root tells {:?}, counted are {counted:?}",
+            root.tallies
+        ))),
+    }
+}
+
+/// What of the counts of each object is spilled, in so many rows.
+fn spilled(rows: &Rows<'_>, used: u32) -> Result<HashMap<ObjectId, [u32; 3]>, VolumeError> {
+    let mut found: HashMap<ObjectId, [u32; 3]> = HashMap::new();
+    let mut wrong = None;
+    rows.each(Table::Spilled, |row, bytes| {
+        let SpilledPart { object, kind, part } = SpilledPart::decode(bytes);
+        if row.0 >= used || part == 0 {
+            return;
+        }
+        match found.entry(object).or_default().get_mut(kind as usize) {
+            Some(before) if *before == 0 => *before = part,
+            _ => _ = wrong.get_or_insert((object, kind)),
+        }
+    })?;
+    wrong.map_or(Ok(found), |(object, kind)| {
+        Err(damaged(format!(
+            "object {object} has two spilled counts of kind {kind}, or there is no such kind"
+        )))
+    })
 }
 
 /// What refers to each object.
@@ -91,21 +149,24 @@ fn damaged(what: String) -> VolumeError {
 
 fn check_objects<C: Content>(
     rows: &Rows<'_>,
-    references: impl Fn(ObjectId) -> Option<References>,
+    references: &[References],
+    spilled: &HashMap<ObjectId, [u32; 3]>,
 ) -> Result<(), VolumeError> {
     let mut wrong = None;
     rows.each(Table::Objects, |row, bytes| {
         let object = Object::<C, ObjectNote>::decode(bytes);
-        let counted = references(ObjectId(row.0)).unwrap_or_default();
-        if !object.may_have(&counted) {
-            wrong.get_or_insert((row, object, counted));
+        let counted = references.get(row.index()).copied().unwrap_or_default();
+        let spilled = spilled.get(&ObjectId(row.0)).copied().unwrap_or_default();
+        if !object.has(&counted, spilled) {
+            wrong.get_or_insert((row, object, counted, spilled));
         }
     })?;
-    wrong.map_or(Ok(()), |(row, object, counted)| {
-        Err(damaged(format!(
-            "object {row} is stored as {object:?}, counted are {counted:?}"
-        )))
-    })
+    let Some((row, object, counted, spilled)) = wrong else {
+        return Ok(());
+    };
+    Err(damaged(format!(
+        "object {row} is stored as {object:?} with {spilled:?} elsewhere, counted are {counted:?}"
+    )))
 }
 
 /// A handle is free if nothing refers to it.
@@ -147,21 +208,31 @@ fn check_free(
     }
 }
 
-fn check_owners(
-    rows: &Rows<'_>,
-    owners: impl Iterator<Item = (Ppn, Owner)>,
-) -> Result<(), VolumeError> {
+/// A unit is valid if it has an owner, and that is the one that is noted.
+fn check_owners(rows: &Rows<'_>, owners: &BTreeMap<Ppn, Owner>) -> Result<(), VolumeError> {
     let mut stored = vec![Owner::page(Lpn(0)); Table::Owners.rows(rows.id) as usize];
     rows.each(Table::Owners, |row, bytes| {
         stored[row.index()] = Owner::decode(bytes)
     })?;
+    let mut valid = vec![0u64; Table::Valid.rows(rows.id) as usize];
     for (unit, owner) in owners {
         let noted = stored.get(unit.index());
-        if noted != Some(&owner) {
+        if noted != Some(owner) {
             return Err(damaged(format!(
                 "unit {unit} is noted as that of {noted:?}, it is that of {owner:?}"
             )));
         }
+        valid[unit.index() / 64] |= 1 << (unit.0 % 64);
     }
-    Ok(())
+    rows.each(Table::Valid, |row, bytes| {
+        valid[row.index()] ^= u64::decode(bytes);
+    })?;
+    let Some(word) = valid.iter().position(|word| *word != 0) else {
+        return Ok(());
+    };
+    let unit = Ppn(word as u32 * UNITS_PER_WORD + valid[word].trailing_zeros());
+    Err(damaged(match owners.get(&unit) {
+        Some(owner) => format!("unit {unit} is that of {owner:?}, and noted as free"),
+        None => format!("nothing lies on unit {unit}, and it is noted as valid"),
+    }))
 }

@@ -15,7 +15,7 @@ use flashlore_metadata::{MetadataError, Stored};
 
 use crate::error::VolumeError;
 use crate::format::superblock::{
-    EPOCH_SHIFT, FIRST_WITH_LIVE_ROWS, FIRST_WITH_STORE, SUPERBLOCK_BYTES, Unusable, VERSION,
+    EPOCH_SHIFT, FIRST_WITH_STORE, FIRST_WITH_TALLIES, SUPERBLOCK_BYTES, Unusable, VERSION,
 };
 use crate::format::{
     Areas, BlockRow, Identity, MapRow, Note, ObjectRow, PackRow, Root, Superblock,
@@ -174,11 +174,12 @@ pub(crate) fn recount(
     }
     let stored = Stored::open(medium, areas.store, id.key).map_err(of_store)?;
     stored.recount().map_err(of_store)?;
-    if id.version < FIRST_WITH_LIVE_ROWS {
+    if id.version < FIRST_WITH_TALLIES {
         return Ok(());
     }
     let root = root(medium, id, areas)?;
-    counts::check(medium, id, areas, &tables(medium, id, areas, &root)?)
+    let tables = tables(medium, id, areas, &root)?;
+    counts::check(medium, id, areas, &root, &tables)
 }
 
 /// What a store of tables says is what a volume says: its medium failed, or it is damaged.

@@ -31,7 +31,8 @@ use flashlore_metadata::StoredTables;
 use crate::dirty::DirtyPages;
 use crate::error::NandError;
 use crate::format::superblock::EPOCH_SHIFT;
-use crate::format::{Areas, Identity, JournalEntry, ObjectNote, Record, Slot};
+use crate::format::tables::UNITS_PER_WORD;
+use crate::format::{Areas, Identity, JournalEntry, ObjectNote, Record, RowId, Slot};
 use crate::journal::{Journal, Position};
 use crate::unit::{ELSEWHERE, Proof, StoredUnit, UnitPlace, Units};
 use crate::values::SharedWaiting;
@@ -95,6 +96,8 @@ pub struct Nand {
     pub(crate) waiting: SharedWaiting,
     /// Block table rows that changed.
     pub(crate) programmed: DirtyPages<BlockId>,
+    /// Rows of valid units that changed.
+    pub(crate) valid: DirtyPages<RowId>,
     buffer: AlignedBuf,
     /// Owners of units that were given up when they were copied.
     pub(crate) lost: Vec<ObjectId>,
@@ -127,6 +130,7 @@ pub(crate) struct Found {
     pub packed: DirtyPages<PackId>,
     pub waiting: SharedWaiting,
     pub programmed: DirtyPages<BlockId>,
+    pub valid: DirtyPages<RowId>,
 }
 
 impl Nand {
@@ -159,6 +163,7 @@ impl Nand {
             packed: found.packed,
             waiting: found.waiting,
             programmed: found.programmed,
+            valid: found.valid,
             buffer: AlignedBuf::new(),
             lost: Vec::new(),
             unreadable: Vec::new(),
@@ -375,6 +380,10 @@ impl Flash for Nand {
         let open = self.begin_barrier()?;
         self.sync()?;
         self.end_barrier(open)
+    }
+
+    fn validity_changed(&mut self, ppn: Ppn) {
+        self.valid.mark(RowId(ppn.0 / UNITS_PER_WORD));
     }
 
     fn window_begins(&mut self, instant: u64) {

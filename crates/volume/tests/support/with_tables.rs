@@ -130,5 +130,5 @@ impl<F: Flash> Flash for WithTables<F> {
     }
 
     flashlore_flash::pass_on!(device: geometry, read, program, erase, content, prove, prove_copy, barrier,
-        window_begins, advance, idle_since, next_event);
+        window_begins, validity_changed, advance, idle_since, next_event);
 }

@@ -17,6 +17,7 @@
 //! | 64 | 4 each | slots of the directory pages, all ones for a page never written |
 
 use flashlore_content::VolumeKey;
+use flashlore_ftl::content::bytes::Tallies;
 
 use super::tables::TableSlot;
 use crate::format::address::RowId;
@@ -65,6 +66,7 @@ impl OldRoot {
                 sequence,
                 stamp,
                 history,
+                tallies: Tallies::default(),
             },
             sum,
             directories: (0..directories).map(|_| TableSlot(fields.u32())).collect(),
