@@ -12,6 +12,9 @@ use crate::request::ClientCounts;
 
 /// How long clients that are dropped may take to leave.
 const LEAVING: Duration = Duration::from_secs(30);
+/// How long those that cannot be dropped are waited for: the kernel closes what was unmounted a little later, and the later
+/// the busier it is.
+const CLOSING: Duration = Duration::from_secs(3);
 
 type Dropper = Box<dyn Fn() + Send>;
 
@@ -89,7 +92,7 @@ impl Clients {
         }
     }
 
-    /// Lets no client in that may write, for as long as the answer lives.
+    /// Lets no client in that may write, for as long as the answer lives. One that cannot be dropped has a moment to leave.
     ///
     /// # Errors
     /// Who may write and is not dropped, cannot be dropped or does not leave. If one cannot be dropped, none is.
@@ -98,6 +101,8 @@ impl Clients {
         uses.shut += 1;
         // From here on it is taken back, whatever happens.
         let shut_out = ShutOut(self);
+        let are_fixed = |uses: &mut Uses| uses.fixed > 0;
+        self.changed.wait_while_for(&mut uses, are_fixed, CLOSING);
         if uses.writers > 0 && uses.fixed == 0 && disconnect {
             if let Some(dropper) = &uses.dropper {
                 dropper();
@@ -219,7 +224,8 @@ mod tests {
         let refused = clients.shut_out(true).err();
         assert_eq!(refused, Some(Writers { count: 2, fixed: 1 }));
         assert_eq!(dropped.load(Ordering::SeqCst), 0);
-        drop(fixed);
+        // What was unmounted is closed while somebody waits for that.
+        std::thread::spawn(move || drop(fixed));
         assert!(clients.shut_out(true).is_ok());
         assert_eq!(dropped.load(Ordering::SeqCst), 1);
     }
