@@ -336,7 +336,8 @@ impl TableStore {
                 Ok(out) => {
                     let (used, unused) = out.split_at_mut(used);
                     fill(layer, used);
-                    unused.fill(table.shape(&self.id).empty.byte());
+                    // Rows of the tables that are set so are zeros as long as nothing is in them.
+                    unused.fill(0);
                     return Ok(());
                 }
                 Err(Access::Absent(fetch)) => fetch,

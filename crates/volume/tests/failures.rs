@@ -586,36 +586,52 @@ fn content_that_rotted_is_not_shared_and_is_repaired_by_the_next_equal_write() {
             if policy == Policy::DedupTrusted && !known {
                 continue; // Nothing is read there: docs/durability.md says so.
             }
-            for checkpoint in [false, true] {
-                let name = format!("{policy:?}, checkpoint {checkpoint}, known {known}");
-                let mut filled = Filled::new(policy, SHAPE, 10);
-                if checkpoint {
-                    filled.volume.checkpoint().unwrap();
-                }
-                let unit = filled.volume.location(Lpn(4)).unwrap();
-                let bad = filled.sharers(Lpn(4));
-                assert_eq!(bad, [4, 14, 24]);
-                let at = filled.areas.unit(unit) + 77;
-                filled.medium.inner().flip(at, 3).unwrap();
-                if known {
-                    filled.expect_bad(&bad, &name);
-                }
-                let value = filled.expected[4];
-                filled.volume.write(5, Lpn(9), &page(value)).unwrap();
-                filled.expected[9] = value;
-                assert_eq!(
-                    read(&mut filled.volume, Lpn(9)).unwrap(),
-                    value,
-                    "{name}: shared"
+            // What is known of it may be known from the tables alone.
+            for (checkpoint, reopened) in [(false, false), (true, false), (true, true)] {
+                let name = format!(
+                    "{policy:?}, checkpoint {checkpoint}, known {known}, reopened {reopened}"
                 );
-                filled.expect_bad(&[], &name);
-                filled.reopen(checkpoint);
-                filled.expect_bad(&[], &format!("{name}, reopened"));
-                filled.collect_all(&[9], 9, filled.volume.location(Lpn(9)).unwrap(), &name);
-                filled.expect_bad(&[], &format!("{name}, copied"));
+                rotten_content_is_repaired(policy, known, checkpoint, reopened, &name);
             }
         }
     }
+}
+
+fn rotten_content_is_repaired(
+    policy: Policy,
+    known: bool,
+    checkpoint: bool,
+    reopened: bool,
+    name: &str,
+) {
+    let mut filled = Filled::new(policy, SHAPE, 10);
+    if checkpoint {
+        filled.volume.checkpoint().unwrap();
+    }
+    let unit = filled.volume.location(Lpn(4)).unwrap();
+    let bad = filled.sharers(Lpn(4));
+    assert_eq!(bad, [4, 14, 24]);
+    let at = filled.areas.unit(unit) + 77;
+    filled.medium.inner().flip(at, 3).unwrap();
+    if known {
+        filled.expect_bad(&bad, name);
+    }
+    if reopened {
+        filled.reopen(true);
+    }
+    let value = filled.expected[4];
+    filled.volume.write(5, Lpn(9), &page(value)).unwrap();
+    filled.expected[9] = value;
+    assert_eq!(
+        read(&mut filled.volume, Lpn(9)).unwrap(),
+        value,
+        "{name}: shared"
+    );
+    filled.expect_bad(&[], name);
+    filled.reopen(checkpoint);
+    filled.expect_bad(&[], &format!("{name}, reopened"));
+    filled.collect_all(&[9], 9, filled.volume.location(Lpn(9)).unwrap(), name);
+    filled.expect_bad(&[], &format!("{name}, copied"));
 }
 
 /// The silent case: an address that holds rotten content is written with that content.
