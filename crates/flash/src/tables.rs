@@ -128,6 +128,9 @@ pub trait FreeRows: fmt::Debug {
     /// A sentence if links run in a circle.
     fn all(&self, rows: usize, link: impl Fn(usize) -> u32) -> Result<Vec<usize>, String>;
 
+    /// These rows, which are free, are in use from now on; they are in ascending order.
+    fn claim(&mut self, rows: &[usize], links: &mut impl Links);
+
     /// The free rows are these, in ascending order, of a table of so many; what differs from what there is gets its link.
     fn restore(&mut self, free: &[usize], rows: usize, links: &mut impl Links);
 }
@@ -196,6 +199,20 @@ impl FreeRows for LastFirst {
             at = link(at as usize);
         }
         Ok(free)
+    }
+
+    fn claim(&mut self, rows: &[usize], links: &mut impl Links) {
+        let mut before = None;
+        let mut at = self.first;
+        while at != NO_ROW {
+            let next = links.get(at as usize);
+            match (rows.binary_search(&(at as usize)), before) {
+                (Err(_), _) => before = Some(at),
+                (Ok(_), None) => self.first = next,
+                (Ok(_), Some(before)) => links.set(before as usize, next),
+            }
+            at = next;
+        }
     }
 
     fn restore(&mut self, free: &[usize], _rows: usize, links: &mut impl Links) {

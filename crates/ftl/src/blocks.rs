@@ -307,6 +307,30 @@ impl Blocks {
         self.records[block.index()].valid += 1;
     }
 
+    /// These units are valid, as [`Blocks::valid_word`] tells of them; no block is sealed yet.
+    pub fn restore_valid(&mut self, mut words: Vec<u64>) {
+        words.resize(self.valid.len(), 0);
+        self.valid = on_large_pages(words);
+        for block in (0..self.records.len() as u32).map(BlockId) {
+            let units = self.units_of(block);
+            self.records[block.index()].valid = self.valid_in(units) as u16;
+        }
+    }
+
+    /// Valid units of a range.
+    fn valid_in(&self, units: Range<Ppn>) -> u32 {
+        let mut counted = 0;
+        let mut at = units.start.0;
+        while at < units.end.0 {
+            let end = units.end.0.min((at / 64 + 1) * 64);
+            let word = self.valid[at as usize / 64] >> (at % 64);
+            let bits = end - at;
+            counted += (word << (64 - bits)).count_ones();
+            at = end;
+        }
+        counted
+    }
+
     /// A unit is no longer referenced.
     #[inline(always)]
     pub fn invalidate(&mut self, ppn: Ppn) {

@@ -6,7 +6,7 @@
 use flashlore_flash::{Cause, Completion, Flash, Lpn, Owner, Ppn, Tag, Time, When};
 
 use crate::core::relocate::Relocate;
-use crate::core::restore::RestoredBlocks;
+use crate::core::restore::{RestoredBlocks, RestoredUnits};
 use crate::core::{Core, PageRead};
 use crate::error::{FtlError, OptionsError};
 use crate::map_cache::{MapCache, Resident};
@@ -44,13 +44,10 @@ where
         options: FtlOptions,
         map: Direct<F::Tables>,
         blocks: &RestoredBlocks,
+        units: RestoredUnits,
     ) -> Result<Self, OptionsError> {
-        let owners = (0..map.len())
-            .map(Lpn)
-            .map(|lpn| (map.get(lpn), Owner::page(lpn)));
-        let owners = owners.filter(|(ppn, _)| ppn.is_some());
         Ok(PlainFtl {
-            core: Core::restore(flash, options, blocks, owners)?,
+            core: Core::restore(flash, options, blocks, units)?,
             map,
         })
     }

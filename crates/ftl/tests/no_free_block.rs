@@ -8,7 +8,7 @@ use flashlore_flash::{
     Cause, Flash, Geometry, InMemory, Lpn, Owner, PageId, Ppn, Ready, Route, Stream, Tag, Unit,
     When,
 };
-use flashlore_ftl::core::restore::{RestoredBlock, RestoredBlocks, RestoredState};
+use flashlore_ftl::core::restore::{RestoredBlock, RestoredBlocks, RestoredState, RestoredUnits};
 use flashlore_ftl::mapping::direct::Direct;
 use flashlore_ftl::{FtlOptions, Mode, PlainFtl, Watermarks};
 
@@ -58,13 +58,11 @@ fn a_device_without_a_free_block_goes_on_in_the_open_one() {
     options.collect.mode = Mode::Stepped { urgent: 2 };
     options.thin = true;
     options.collect.watermarks = Watermarks { low: 2, high: 2 };
-    let mut ftl = PlainFtl::restore(
-        flash,
-        options,
-        Direct::restore(&InMemory, map.into_iter()),
-        &found,
-    )
-    .unwrap();
+    let owners = (0..).map(Lpn).zip(&map);
+    let owners = owners.map(|(lpn, &unit)| (unit, Owner::page(lpn)));
+    let units = RestoredUnits::of(BLOCKS * PAGES, owners);
+    let map = Direct::restore(&InMemory, map.into_iter());
+    let mut ftl = PlainFtl::restore(flash, options, map, &found, units).unwrap();
     ftl.check().unwrap();
     let mut held: Vec<u32> = (0..EXPORTED).collect();
     for n in 0..200 {

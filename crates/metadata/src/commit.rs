@@ -94,6 +94,7 @@ impl Store {
             commit: root.commit,
             committing: false,
             failed: false,
+            judge: None,
             buffer: AlignedBuf::new(),
             medium,
             area,

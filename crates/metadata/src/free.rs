@@ -160,6 +160,16 @@ impl FreeByPage {
     fn list(&self, page: usize, link: impl Fn(usize) -> u32) -> Result<Vec<usize>, String> {
         self.rows.list(page, self.first.get(page), link)
     }
+
+    /// The free rows of a page are these, in the order of its list.
+    fn relink(&mut self, page: usize, free: &[usize], links: &mut impl Links) {
+        let mut next = NONE;
+        for &row in free.iter().rev() {
+            links.set(row, self.rows.link_to(row, next));
+            next = (row % self.rows.per_page) as u8;
+        }
+        self.first.set(page, next);
+    }
 }
 
 impl FreeRows for FreeByPage {
@@ -197,8 +207,20 @@ impl FreeRows for FreeByPage {
         Ok(free)
     }
 
+    fn claim(&mut self, rows: &[usize], links: &mut impl Links) {
+        let per_page = self.rows.per_page;
+        for claimed in rows.chunk_by(|a, b| a / per_page == b / per_page) {
+            let page = claimed[0] / per_page;
+            let free = self.list(page, |row| links.get(row));
+            let mut free = free.unwrap_or_default();
+            free.retain(|row| claimed.binary_search(row).is_err());
+            self.relink(page, &free, links);
+        }
+    }
+
     fn restore(&mut self, free: &[usize], _rows: usize, links: &mut impl Links) {
-        let is_somebodys = |row: &usize| *row < self.rows.rows;
+        let rows = self.rows.rows;
+        let is_somebodys = |row: &usize| *row < rows;
         let mut free = free.iter().copied().filter(is_somebodys).peekable();
         for page in 0..self.rows.pages() {
             let end = (page + 1) * self.rows.per_page;
@@ -211,12 +233,7 @@ impl FreeRows for FreeByPage {
             if there.as_ref() == Ok(&wanted) {
                 continue;
             }
-            let mut next = NONE;
-            for &row in wanted.iter().rev() {
-                links.set(row, self.rows.link_to(row, next));
-                next = (row % self.rows.per_page) as u8;
-            }
-            self.first.set(page, next);
+            self.relink(page, &wanted, links);
         }
     }
 }

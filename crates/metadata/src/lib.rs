@@ -50,6 +50,6 @@ pub use error::{Access, MetadataError};
 pub use fetch::{Fetch, Fetched};
 pub use free::{FreeByPage, LinkedRows};
 pub use page::PAGE_BYTES;
-pub use store::Store;
+pub use store::{Judge, Store};
 pub use stored::{Stored, StoredPage};
 pub use table::{StoredTable, StoredTables};

@@ -25,6 +25,9 @@ static ONES: [u8; PAYLOAD] = [0xff; PAYLOAD];
 /// Pages that leave in one write at most.
 const WRITTEN_AT_ONCE: usize = 32;
 
+/// Why the rows of a page of a table cannot be, if they cannot: whoever wrote them was wrong.
+pub type Judge = Box<dyn Fn(TableId, &[u8]) -> Option<&'static str> + Send>;
+
 /// Tables on a part of a medium.
 pub struct Store {
     pub(crate) medium: Arc<dyn Medium>,
@@ -39,11 +42,18 @@ pub struct Store {
     pub(crate) committing: bool,
     /// A write failed.
     pub(crate) failed: bool,
+    /// Says of the rows of a page that was read why they cannot be.
+    pub(crate) judge: Option<Judge>,
     /// Pages that leave in one write.
     pub(crate) buffer: AlignedBuf,
 }
 
 impl Store {
+    /// From now on a page that is read is judged: one whose rows cannot be is as one that cannot be read.
+    pub fn set_judge(&mut self, judge: Judge) {
+        self.judge = Some(judge);
+    }
+
     /// What a fetch needs besides.
     pub fn place(&self) -> (Arc<dyn Medium>, Area, VolumeKey) {
         (Arc::clone(&self.medium), self.area, self.key)
@@ -347,6 +357,13 @@ impl Store {
             // It was written elsewhere, or what is above it has left.
             Ok(_) | Err(Access::Absent(_)) => return Ok(()),
             Err(error) => return Err(error),
+        }
+        if let Some(judge) = self.judge.as_ref().filter(|_| node.level == 0) {
+            let (table, rows) = (node.table, &fetched.bytes[HEADER..]);
+            if let Some(why) = judge(table, rows) {
+                let slot = pointer.slot;
+                return Err(MetadataError::Damaged { node, slot, why }.into());
+            }
         }
         let frame = self.room_for(node)?;
         self.cache.page_mut(frame).copy_from_slice(&fetched.bytes);

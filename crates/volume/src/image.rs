@@ -10,7 +10,7 @@ use flashlore_medium::Medium;
 use crate::error::VolumeError;
 use crate::format::areas::geometry;
 use crate::format::{Areas, BlockRow, Identity, Root, Superblock};
-use crate::load;
+use crate::load::{self, StoredRows, Tables};
 use crate::replay::{Basis, Replayed, replay};
 use crate::scan::{ActiveBlock, active_blocks, journal_values, scan};
 use crate::unit::Units;
@@ -63,6 +63,27 @@ pub(crate) fn read_image(medium: &dyn Medium) -> Result<Image, VolumeError> {
 
 /// The same with a superblock that is known.
 pub(crate) fn read_with(medium: &dyn Medium, superblock: Superblock) -> Result<Image, VolumeError> {
+    let (areas, root) = checkpoint(medium, &superblock)?;
+    let tables = load::tables(medium, &superblock.identity, &areas, &root)?;
+    replayed(medium, superblock, (areas, root), tables, None)
+}
+
+/// The same, where map and objects of the checkpoint are read as they are needed.
+pub(crate) fn read_rows(
+    medium: &dyn Medium,
+    superblock: Superblock,
+    rows: &StoredRows,
+) -> Result<Image, VolumeError> {
+    let (areas, root) = checkpoint(medium, &superblock)?;
+    let tables = load::beside_rows(medium, &superblock.identity, &areas, &root)?;
+    replayed(medium, superblock, (areas, root), tables, Some(rows))
+}
+
+/// Where everything lies, and the last checkpoint.
+pub(crate) fn checkpoint(
+    medium: &dyn Medium,
+    superblock: &Superblock,
+) -> Result<(Areas, Root), VolumeError> {
     let id = &superblock.identity;
     let areas = Areas::at(id, superblock.metadata)?;
     check_alignment(medium, id)?;
@@ -72,9 +93,19 @@ pub(crate) fn read_with(medium: &dyn Medium, superblock: Superblock) -> Result<I
             needed: areas.len,
         });
     }
-    let geometry = geometry(id).map_err(crate::format::AreasError::from)?;
     let root = load::root(medium, id, &areas)?;
-    let tables = load::tables(medium, id, &areas, &root)?;
+    Ok((areas, root))
+}
+
+fn replayed(
+    medium: &dyn Medium,
+    superblock: Superblock,
+    (areas, root): (Areas, Root),
+    tables: Tables,
+    rows: Option<&StoredRows>,
+) -> Result<Image, VolumeError> {
+    let id = &superblock.identity;
+    let geometry = geometry(id).map_err(crate::format::AreasError::from)?;
     let tail = load::journal(medium, id, &areas, &root)?;
     let mut active = active_blocks(&tables.blocks, load::entries(&tail));
     let (mut found, scanned) = scan(medium, id, &areas, &geometry, &mut active)?;
@@ -97,7 +128,7 @@ pub(crate) fn read_with(medium: &dyn Medium, superblock: Superblock) -> Result<I
         geometry: &geometry,
         root: &root,
     };
-    let state = replay(&on, tables, &tail, &active, &found)?;
+    let state = replay(&on, tables, rows, &tail, &active, &found)?;
     let recovery = Recovery {
         events: state.events,
         blocks: active.len() as u32,

@@ -3,15 +3,17 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use flashlore_flash::ObjectId;
 use flashlore_ftl::content::bytes::Tallies;
 use flashlore_medium::{AlignedBuf, Medium, MediumError};
-use flashlore_metadata::Store;
+use flashlore_metadata::{MetadataError, Store};
 
 use crate::error::{NandError, VolumeError};
 use crate::format::superblock::{MOST_EPOCHS, SUPERBLOCK_BYTES, VERSION};
 use crate::format::{Areas, HistoryRoot, Identity, Root, Superblock, Table};
-use crate::image::{Image, Recovery, check_alignment, read_image};
-use crate::load;
+use crate::image::{Image, Recovery, check_alignment, checkpoint, read_rows, read_with};
+use crate::layer::Layer;
+use crate::load::{self, StoredRows};
 use crate::replay::{Lost, NOWHERE};
 use crate::restore::layer;
 use crate::superblocks::{next_epoch, write_superblock};
@@ -26,6 +28,10 @@ pub const CHECKPOINT_AFTER: u64 = 1 << 18;
 
 /// Bytes of memory for pages of the tables, unless an opening says otherwise.
 pub const TABLE_MEMORY: u64 = 1 << 30;
+
+/// Handles whose objects are entered into the fingerprint index before a volume is open: a few hundredths of a second. The
+/// others are entered while it serves.
+const INDEXED_AT_OPENING: u32 = 1 << 18;
 
 /// Bytes a medium needs for a volume.
 ///
@@ -113,17 +119,25 @@ impl Volume {
         memory: u64,
     ) -> Result<(Self, Recovery), VolumeError> {
         let medium: Arc<dyn Medium> = Arc::new(medium);
-        let found = load::superblock(&medium)?.identity.version;
-        if found < VERSION {
+        let superblock = load::superblock(&medium)?;
+        let id = superblock.identity.clone();
+        if id.version < VERSION {
             return Err(VolumeError::OldVersion {
-                found,
+                found: id.version,
                 known: VERSION,
             });
         }
-        let image = read_image(&medium)?;
-        let at = (image.root.checkpoint, image.root.history.first);
-        let id = &image.superblock.identity;
-        let tables = TableStore::open(Arc::clone(&medium), id, &image.areas, at, memory)?;
+        let (areas, root) = checkpoint(&medium, &superblock)?;
+        let at = (root.checkpoint, root.history.first);
+        let tables = TableStore::open(Arc::clone(&medium), &id, &areas, at, memory)?;
+        let image = match id.encoding.is_on() {
+            // Which slots of a packed page are in use, its objects say: all of them are gone through.
+            true => read_with(&medium, superblock)?,
+            false => {
+                let rows = StoredRows::open(&medium, &id, &areas, &root, tables.stored())?;
+                read_rows(&medium, superblock, &rows)?
+            }
+        };
         let crowded = image.superblock.epochs.len() > MOST_EPOCHS / 2;
         let is_renamed = image.state.placed.is_renamed;
         let (mut volume, recovery) = Self::open_image(medium, image, tables)?;
@@ -146,7 +160,7 @@ impl Volume {
         let stamp = image.state.stamp;
         let lost = std::mem::take(&mut image.state.lost);
         let notes = image.state.notes.clone();
-        let layer = layer(
+        let mut layer = layer(
             Arc::clone(&medium),
             image,
             superblock.epoch,
@@ -155,6 +169,7 @@ impl Volume {
         if let Some(error) = tables.stored().take_error() {
             return Err(load::of_store(error));
         }
+        let unindexed = fill_index(layer.as_mut(), &tables)?;
         // Nothing but pages of tables, to where nothing lies, is written before all that an opening reads has been read.
         let superblock = write_superblock(&medium, &areas, superblock)?;
         let mut volume = Volume {
@@ -167,6 +182,7 @@ impl Volume {
             checkpoint_after: CHECKPOINT_AFTER,
             findings: Vec::new(),
             reported: HashSet::new(),
+            unindexed,
         };
         for Lost { unit, .. } in lost {
             volume.note_finding(
@@ -180,4 +196,16 @@ impl Volume {
         volume.heed_clocks();
         Ok((volume, recovery))
     }
+}
+
+/// Enters what is stored into the fingerprint index, as much as an opening has time for; where that goes on. A page of the
+/// tables that does not hold hides its objects from the index, and does nothing else.
+fn fill_index(layer: &mut dyn Layer, tables: &TableStore) -> Result<Option<ObjectId>, VolumeError> {
+    let before = layer.core().flash().failures_of_tables();
+    let left = layer.fill_index(ObjectId(0), INDEXED_AT_OPENING);
+    if let Some(MetadataError::Medium(error)) = tables.stored().take_error() {
+        return Err(error.into());
+    }
+    layer.core().flash().forgive_tables(before);
+    Ok(left)
 }

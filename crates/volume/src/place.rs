@@ -7,7 +7,7 @@
 //! Invariants: every object named has a row; the base of a packed one has, and needs none itself; the slots of a
 //! packed page are those on the medium, in their order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::{Lpn, ObjectId, PackId, Ppn};
@@ -17,13 +17,16 @@ use crate::best::Best;
 use crate::error::VolumeError;
 use crate::format::rows::UNSHAREABLE;
 use crate::format::{ObjectPlace, ObjectRow, PackedRow};
-use crate::load::Tables;
-use crate::replay::{ObjectNames, RowOverlay};
+use crate::load::{Known, Tables};
+use crate::replay::{ObjectNames, Reopened, RowOverlay};
 use crate::scan::{FoundSlot, FoundUnit, Quality, ValueIndex};
 
 /// What is known of copies.
 pub(crate) struct Copies<'a> {
     pub tables: &'a Tables,
+    pub known: Known<'a>,
+    /// Whether something refers to an object of the checkpoint in the end, where not all that do are named.
+    pub stays: Option<&'a dyn Fn(ObjectId) -> bool>,
     /// Which objects the heads of values mean.
     pub names: &'a ObjectNames<'a>,
     /// The best copy of every write.
@@ -36,8 +39,8 @@ pub(crate) struct Copies<'a> {
     pub encodes: bool,
     /// The most objects.
     pub most: u32,
-    /// Whether the block of a unit was opened again since the checkpoint.
-    pub was_reopened: &'a dyn Fn(Ppn) -> bool,
+    /// Where something else lies than the checkpoint says.
+    pub reopened: &'a Reopened<'a>,
 }
 
 /// Where everything lies.
@@ -98,13 +101,15 @@ fn damaged<T>(what: String) -> Result<T, VolumeError> {
 /// # Errors
 /// Something that is needed is not there.
 pub(crate) fn place<'a>(
-    copies: &Copies<'a>,
+    copies: &'a Copies<'a>,
     named: impl Iterator<Item = Name>,
     page_of: &HashMap<ObjectId, Lpn>,
 ) -> Result<(Placed, RowOverlay<'a, ObjectRow>), VolumeError> {
     let needed = with_bases(copies, named)?;
     let mut placing = Placing {
-        objects: RowOverlay::new(&copies.tables.objects),
+        objects: RowOverlay::new(copies.known.handles(), |row| {
+            copies.known.object(ObjectId(row as u32))
+        }),
         out: Placed::default(),
     };
     let chosen = placing.assign(copies, &needed)?;
@@ -129,7 +134,7 @@ impl Copies<'_> {
     fn find(&self, name: Name) -> Located {
         match name {
             Name::Old(handle) => {
-                let copy = self.best.get(self.tables.objects[handle.index()].write_seq);
+                let copy = self.best.get(self.row(handle).write_seq);
                 match copy {
                     Some(copy) if copy.quality > Quality::Broken => Located::Copy(*copy),
                     _ if !self.is_gone(handle) => Located::Row,
@@ -146,13 +151,18 @@ impl Copies<'_> {
 
     /// Whether what a row of the checkpoint leads to was erased since.
     fn is_gone(&self, handle: ObjectId) -> bool {
-        let unit = match self.tables.objects[handle.index()].place {
+        let unit = match self.row(handle).place {
             ObjectPlace::Packed(packed) => {
                 self.tables.packs.get(packed.pack.index()).map(|p| p.unit)
             }
             ObjectPlace::Unit(unit) => Some(unit),
         };
-        unit.is_some_and(|unit| (self.was_reopened)(unit))
+        unit.is_some_and(|unit| self.reopened.has(unit))
+    }
+
+    /// The row of an object in the checkpoint.
+    fn row(&self, handle: ObjectId) -> ObjectRow {
+        self.known.object(handle).unwrap_or(ObjectRow::NONE)
     }
 
     /// What a name needs to be decoded.
@@ -170,8 +180,8 @@ impl Copies<'_> {
                     )),
                 }
             }
-            (Located::Row, Name::Old(handle)) => match self.tables.objects[handle.index()].base() {
-                Some(base) if base.index() >= self.tables.objects.len() => damaged(format!(
+            (Located::Row, Name::Old(handle)) => match self.row(handle).base() {
+                Some(base) if base.index() >= self.known.handles() => damaged(format!(
                     "object {handle} is a delta from object {base}, which does not exist"
                 )),
                 base => Ok(base.map(Name::Old)),
@@ -243,12 +253,11 @@ impl Placing<'_> {
     /// Gives each write the handle that its object had. What was given up in memory alone may be there again and have that
     /// handle: then it gets another.
     fn give_handles(&mut self, copies: &Copies<'_>, names: &[Name]) -> Result<(), VolumeError> {
-        let mut used = vec![false; self.objects.len()];
-        for name in names {
-            if let Name::Old(handle) = name {
-                used[handle.index()] = true;
-            }
-        }
+        let stays = |handle: ObjectId| match copies.stays {
+            Some(stays) => stays(handle),
+            None => names.binary_search(&Name::Old(handle)).is_ok(),
+        };
+        let mut given = HashSet::new();
         let mut others = Vec::new();
         for name in names {
             let &Name::New(write_seq) = name else {
@@ -256,28 +265,26 @@ impl Placing<'_> {
             };
             let had = copies.names.made_by(write_seq);
             let had = had.filter(|had| had.index() < copies.most as usize);
-            match had.filter(|had| used.get(had.index()) != Some(&true)) {
+            match had.filter(|&had| !stays(had) && !given.contains(&had)) {
                 Some(handle) => {
-                    if used.len() <= handle.index() {
-                        used.resize(handle.index() + 1, false);
-                    }
-                    used[handle.index()] = true;
+                    given.insert(handle);
                     self.out.made.insert(write_seq, handle);
                 }
                 None => others.push(write_seq),
             }
         }
-        self.objects.extend_to(used.len(), ObjectRow::NONE);
         self.out.is_renamed = !others.is_empty();
         let unused = (0..copies.most).map(ObjectId);
-        let mut unused = unused.filter(|handle| used.get(handle.index()) != Some(&true));
+        let mut unused = unused.filter(|&handle| !stays(handle) && !given.contains(&handle));
         for write_seq in others {
             let Some(handle) = unused.next() else {
                 return damaged("more objects than the table holds".to_string());
             };
-            self.objects.extend_to(handle.index() + 1, ObjectRow::NONE);
             self.out.made.insert(write_seq, handle);
         }
+        let rows = self.out.made.values().map(|handle| handle.index() + 1);
+        self.objects
+            .extend_to(rows.max().unwrap_or(0), ObjectRow::NONE);
         Ok(())
     }
 

@@ -1,18 +1,18 @@
 //! The translation layer over what a recovery found.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use flashlore_content::history::History;
 use flashlore_content::{Digest, DigestTag, NoCensus, NoEncoder};
-use flashlore_flash::{BlockId, Flash, ObjectId, Ppn};
+use flashlore_flash::{BlockId, Flash, Lpn, ObjectId, Owner, PackId, Ppn};
 use flashlore_ftl::content::Policies;
-use flashlore_ftl::content::bytes::{Restored, RestoredInRam};
+use flashlore_ftl::content::bytes::{Restored, RestoredInRam, Tallies};
 use flashlore_ftl::content::parts::{EncodedOf, Of, Past, Present};
-use flashlore_ftl::core::restore::{RestoredBlock, RestoredBlocks, RestoredState};
+use flashlore_ftl::core::restore::{RestoredBlock, RestoredBlocks, RestoredState, RestoredUnits};
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::direct::Direct;
-use flashlore_ftl::mapping::objects::FoundObject;
+use flashlore_ftl::mapping::objects::{FoundObject, ObjectChanges, Objects};
 use flashlore_ftl::mapping::packs::Slot;
 use flashlore_ftl::{ContentDevice, PlainFtl};
 use flashlore_medium::Medium;
@@ -23,21 +23,20 @@ use crate::encoder::Bytes;
 use crate::error::VolumeError;
 use crate::format::journal::JournalValue;
 use crate::format::{
-    BlockRow, BlockState, Identity, MapRow, ObjectNote, ObjectPlace, ObjectRow, Table,
+    BlockRow, BlockState, Identity, MapRow, ObjectNote, ObjectPlace, ObjectRow, RowId, Table,
 };
 use crate::image::Image;
 use crate::layer::{Kept, Layer, OnMedium, Plain, WithObjects};
 use crate::nand::{BlockLife, Found, Nand};
-use crate::place::Placed;
 use crate::policies::{dedup_options, encoding_options, ftl_options, versions_options};
-use crate::replay::Replayed;
+use crate::replay::{PlacedRows, Replayed};
 use crate::scan::ActiveBlock;
 use crate::values::{PackedValue, SharedWaiting};
 
 /// The translation layer over what was found.
 pub(crate) fn layer(
     medium: Arc<dyn Medium>,
-    image: Image,
+    mut image: Image,
     epoch: u32,
     tables: StoredTables<ObjectNote>,
 ) -> Result<Box<dyn Layer>, VolumeError> {
@@ -51,8 +50,7 @@ pub(crate) fn layer(
     for &pack in &image.state.placed.changed_packs {
         packed.mark(pack);
     }
-    let mut valid = DirtyPages::of(Table::Valid, &id);
-    valid.mark_all(Table::Valid, &id);
+    let valid = changed_words(&id, &image.state);
     let waiting = SharedWaiting::default();
     let found = Found {
         epoch,
@@ -61,7 +59,7 @@ pub(crate) fn layer(
         position: image.tail.position,
         lives: lives(&image),
         tables,
-        young: image.state.young,
+        young: std::mem::take(&mut image.state.young),
         window: image.state.history.as_ref().map_or(0, History::oldest),
         window_noted: image.state.window,
         packed,
@@ -70,40 +68,84 @@ pub(crate) fn layer(
         valid,
     };
     let nand = Nand::new(medium, id.clone(), image.areas, image.geometry, found);
-    let Replayed {
-        map,
-        placed,
-        history,
-        ..
-    } = image.state;
+    let tallies = image.root.tallies;
     if !id.has_objects() {
-        let options = ftl_options(&id);
-        let stored = map.iter().filter(|row| row.is_some()).count() as u64;
-        let map = Direct::restore(&nand.tables(), map.into_iter().map(MapRow::as_unit));
-        let ftl = PlainFtl::restore(nand, options, map, &blocks)?;
-        return Ok(Box::new(Plain { ftl, stored }));
+        return plain(nand, &id, image.state, blocks, tallies);
     }
-    let map: Vec<ObjectId> = map.into_iter().map(MapRow::as_object).collect();
-    let found = FoundObjects {
-        alive: alive(&map, &history, &placed.objects),
-        map,
-        placed,
-        history,
+    let values = image.tail.batches.into_iter().flat_map(|b| b.values);
+    let values: Vec<JournalValue> = values.collect();
+    let found = Recovered {
+        state: image.state,
         blocks,
+        tallies,
+        values,
     };
     if !keeps_values(&id) {
         return match id.trusts_digests() {
-            false => with_objects::<Now<DigestTag>>(nand, &id, found, NoEncoder, Vec::new()),
-            true => with_objects::<Now<Digest>>(nand, &id, found, NoEncoder, Vec::new()),
+            false => with_objects::<Now<DigestTag>>(nand, &id, found, NoEncoder, |_| Vec::new()),
+            true => with_objects::<Now<Digest>>(nand, &id, found, NoEncoder, |_| Vec::new()),
         };
     }
-    let values = image.tail.batches.into_iter().flat_map(|b| b.values);
-    let in_ram = found.in_ram(&values.collect::<Vec<_>>());
     let encoder = Bytes::new(&id, nand.tables(), waiting);
     match id.trusts_digests() {
-        false => with_objects::<All<DigestTag>>(nand, &id, found, encoder, in_ram),
-        true => with_objects::<All<Digest>>(nand, &id, found, encoder, in_ram),
+        false => with_objects::<All<DigestTag>>(nand, &id, found, encoder, Recovered::in_ram),
+        true => with_objects::<All<Digest>>(nand, &id, found, encoder, Recovered::in_ram),
     }
+}
+
+/// Rows of valid units that are not as the checkpoint has them: all where it is not known.
+fn changed_words(id: &Identity, state: &Replayed) -> DirtyPages<RowId> {
+    let mut changed = DirtyPages::of(Table::Valid, id);
+    if state.changes.is_none() {
+        changed.mark_all(Table::Valid, id);
+    }
+    let words = state.valid.iter().zip(&state.valid_before);
+    for (word, _) in (0..).zip(words).filter(|(_, (now, before))| now != before) {
+        changed.mark(RowId(word));
+    }
+    changed
+}
+
+/// The layer without objects.
+fn plain(
+    nand: Nand,
+    id: &Identity,
+    state: Replayed,
+    blocks: RestoredBlocks,
+    tallies: Tallies,
+) -> Result<Box<dyn Layer>, VolumeError> {
+    let tables = nand.tables();
+    let mut owners = Vec::new();
+    let mut own = |lpn: u32, row: MapRow| {
+        let unit = row.is_some().then(|| row.as_unit());
+        owners.extend(unit.map(|unit| (unit, Owner::page(Lpn(lpn)))));
+    };
+    let (map, stored) = match &state.changes {
+        Some(changes) => {
+            let mut map = Direct::new(&tables, id.exported);
+            let mut stored = i64::from(tallies.stored);
+            for (lpn, row) in changes.map.rows() {
+                let before = map.replace(Lpn(lpn as u32), row.as_unit());
+                stored += i64::from(row.is_some()) - i64::from(before.is_some());
+                own(lpn as u32, row);
+            }
+            (map, stored as u64)
+        }
+        None => {
+            let rows = state.map.iter().map(|row| row.as_unit());
+            let map = Direct::restore(&tables, rows);
+            for (lpn, &row) in (0..).zip(&state.map) {
+                own(lpn, row);
+            }
+            (map, owners.len() as u64)
+        }
+    };
+    let units = RestoredUnits {
+        valid: state.valid,
+        owners,
+    };
+    let ftl = PlainFtl::restore(nand, ftl_options(id), map, &blocks, units)?;
+    Ok(Box::new(Plain { ftl, stored }))
 }
 
 /// Whether the translation layer has the parts for encoded values and old versions.
@@ -116,33 +158,30 @@ type Now<C> = Of<C, Nand, NoCensus, Resident, NoEncoder, Present>;
 /// The parts of a volume that may encode values and keep old versions.
 type All<C> = Of<C, Nand, NoCensus, Resident, Bytes, Past>;
 
+/// Map and objects in the tables of a volume.
+type ObjectsIn<C> = Objects<C, StoredTables<ObjectNote>>;
+/// The same, what is counted of them, and whose units are of which the tables may not know it.
+type InTables<C> = (ObjectsIn<C>, Tallies, Vec<(Ppn, Owner)>);
+
 /// What a recovery found of a volume with objects.
-struct FoundObjects {
-    map: Vec<ObjectId>,
-    placed: Placed,
-    /// By handle, whether something refers to an object.
-    alive: Vec<bool>,
-    history: Option<History>,
+struct Recovered {
+    state: Replayed,
     blocks: RestoredBlocks,
+    /// What the checkpoint counts.
+    tallies: Tallies,
+    /// Encoded values of the journal.
+    values: Vec<JournalValue>,
 }
 
-impl FoundObjects {
-    /// The objects that something refers to.
-    fn handles(&self) -> impl Iterator<Item = ObjectId> + '_ {
-        let handles = (0..self.alive.len() as u32).map(ObjectId);
-        handles.filter(|handle| self.alive[handle.index()])
-    }
-
-    /// Those that are encoded and in no packed page; `values` are those of the journal.
-    fn in_ram(&self, values: &[JournalValue]) -> Vec<RestoredInRam<Arc<PackedValue>>> {
-        let Placed {
-            objects,
-            in_journal,
-            ..
-        } = &self.placed;
-        let in_ram = self.handles().filter_map(|handle| {
-            let packed = objects[handle.index()].packed()?;
-            let value = &values[in_journal.get(&handle)?.index()];
+impl Recovered {
+    /// The values that are encoded and in no packed page, by handle.
+    fn in_ram(&self) -> Vec<RestoredInRam<Arc<PackedValue>>> {
+        let placed = &self.state.placed;
+        let mut handles: Vec<ObjectId> = placed.in_journal.keys().copied().collect();
+        handles.sort_unstable();
+        let in_ram = handles.into_iter().filter_map(|handle| {
+            let packed = placed.objects.get(handle.index())?.packed()?;
+            let value = &self.values[placed.in_journal[&handle].index()];
             Some(RestoredInRam {
                 slot: Slot {
                     object: handle,
@@ -154,60 +193,82 @@ impl FoundObjects {
         });
         in_ram.collect()
     }
-}
 
-/// A value that stands in the journal.
-fn safe(value: &JournalValue) -> Arc<PackedValue> {
-    let value = PackedValue::stored(value.head, &value.bytes);
-    value.note_safe();
-    Arc::new(value)
-}
-
-fn with_objects<T>(
-    nand: Nand,
-    id: &Identity,
-    found: FoundObjects,
-    encoder: T::Encoder,
-    in_ram: Vec<RestoredInRam<EncodedOf<T>>>,
-) -> Result<Box<dyn Layer>, VolumeError>
-where
-    T: OnMedium + 'static,
-    ContentDevice<T>: Send,
-{
-    let rows = &found.placed.objects;
-    let restored = found.handles().map(|handle| {
-        let row = &rows[handle.index()];
-        let (location, packed) = match row.place {
-            ObjectPlace::Packed(packed) => (Ppn(packed.pack.0), Some(packed.base)),
-            ObjectPlace::Unit(unit) => (unit, None),
-        };
-        FoundObject {
-            handle,
-            location,
-            packed,
-            content: T::Content::of(row.digest),
-            note: row.note(),
+    /// The rows of the checkpoint with what has become of them.
+    fn changed<C: Kept>(&self, changes: &PlacedRows, mut objects: ObjectsIn<C>) -> InTables<C> {
+        let state = &self.state;
+        let made: HashSet<ObjectId> = state.placed.made.values().copied().collect();
+        let row = |handle: ObjectId| Some((handle, changes.objects.get(handle.index())?));
+        let changed = state.placed.changed.iter().copied().filter_map(row);
+        let mut owners = Vec::new();
+        let (mut new, mut moved) = (Vec::new(), Vec::new());
+        let mut seen = HashSet::new();
+        for (handle, row) in changed.filter(|(handle, _)| seen.insert(*handle)) {
+            let found = found_object(handle, &row);
+            owners.push((found.location, Owner::object(handle)));
+            match made.contains(&handle) {
+                true => new.push(found),
+                false => moved.push(found),
+            }
         }
-    });
-    let mut objects: Vec<FoundObject<T::Content, ObjectNote>> = restored.collect();
-    // The index keeps the youngest.
-    objects.sort_by_key(|o| rows[o.handle.index()].write_seq);
-    let policies = Policies {
-        dedup: dedup_options(id),
-        encoding: encoding_options(id),
-        versions: versions_options(id),
-        encoder,
-    };
-    let restored = Restored {
-        map: &found.map,
-        objects: &objects,
-        in_ram,
-        packs: found.placed.packs,
-        history: found.history,
-        blocks: &found.blocks,
-    };
-    let ftl = ContentDevice::<T>::restore(nand, ftl_options(id), policies, NoCensus, restored)?;
-    Ok(Box::new(WithObjects { ftl }))
+        let map = changes.map.rows();
+        let map = map.map(|(lpn, row)| (Lpn(lpn as u32), row.as_object()));
+        let changes = ObjectChanges {
+            map: map.collect(),
+            made: new,
+            moved,
+            kept: state.kept.clone(),
+            kept_made: state.kept_made.clone(),
+        };
+        let referenced = objects.apply(&changes, self.tallies.referenced);
+        let tallies = Tallies {
+            stored: objects.live(),
+            referenced,
+            ..self.tallies
+        };
+        (objects, tallies, owners)
+    }
+
+    /// Everything that was gone through: tables that are written as far as they differ, what is counted of them, and whose
+    /// units are.
+    fn as_a_whole<C: Kept>(
+        &self,
+        tables: &StoredTables<ObjectNote>,
+        most: u32,
+        bits: u32,
+    ) -> InTables<C> {
+        let Replayed {
+            map,
+            placed,
+            history,
+            ..
+        } = &self.state;
+        let map: Vec<ObjectId> = map.iter().map(|row| row.as_object()).collect();
+        let alive = alive(&map, history, &placed.objects);
+        let rows = (0..).map(ObjectId).zip(&placed.objects).zip(alive);
+        let found: Vec<FoundObject<C, ObjectNote>> = rows
+            .filter(|(_, is_alive)| *is_alive)
+            .map(|((handle, row), _)| found_object(handle, row))
+            .collect();
+        let kept = history.iter().flat_map(History::objects);
+        let objects = Objects::restore(tables, &map, most, bits, &found, kept);
+        let count = |is: &dyn Fn(&FoundObject<C, ObjectNote>) -> bool| {
+            found.iter().filter(|found| is(found)).count() as u32
+        };
+        let tallies = Tallies {
+            stored: objects.live(),
+            referenced: count(&|found| objects.references(found.handle) > 0),
+            packed: count(&|found| found.packed.is_some()),
+            pinned: count(&|found| objects.is_pinned_alone(found.handle)),
+            spilled: objects.spilled(),
+        };
+        let whole = found.iter().filter(|found| found.packed.is_none());
+        let whole = whole.map(|found| (found.location, Owner::object(found.handle)));
+        let packs = (0..).map(PackId).zip(&placed.packs);
+        let packs = packs.filter_map(|(pack, at)| Some((at.as_ref()?.location, Owner::pack(pack))));
+        let owners = whole.chain(packs).collect();
+        (objects, tallies, owners)
+    }
 }
 
 /// By handle, whether something refers to an object.
@@ -224,6 +285,73 @@ fn alive(map: &[ObjectId], history: &Option<History>, rows: &[ObjectRow]) -> Vec
         }
     }
     alive
+}
+
+/// An object with this row.
+fn found_object<C: Kept>(handle: ObjectId, row: &ObjectRow) -> FoundObject<C, ObjectNote> {
+    let (location, packed) = match row.place {
+        ObjectPlace::Packed(packed) => (Ppn(packed.pack.0), Some(packed.base)),
+        ObjectPlace::Unit(unit) => (unit, None),
+    };
+    FoundObject {
+        handle,
+        location,
+        packed,
+        content: C::of(row.digest),
+        note: row.note(),
+    }
+}
+
+/// A value that stands in the journal.
+fn safe(value: &JournalValue) -> Arc<PackedValue> {
+    let value = PackedValue::stored(value.head, &value.bytes);
+    value.note_safe();
+    Arc::new(value)
+}
+
+fn with_objects<T>(
+    nand: Nand,
+    id: &Identity,
+    found: Recovered,
+    encoder: T::Encoder,
+    in_ram: impl FnOnce(&Recovered) -> Vec<RestoredInRam<EncodedOf<T>>>,
+) -> Result<Box<dyn Layer>, VolumeError>
+where
+    T: OnMedium + 'static,
+    ContentDevice<T>: Send,
+{
+    let options = ftl_options(id);
+    let policies = Policies {
+        dedup: dedup_options(id),
+        encoding: encoding_options(id),
+        versions: versions_options(id),
+        encoder,
+    };
+    let (most, bits) = ContentDevice::<T>::most_and_bits(&nand, &options, &policies);
+    let tables = nand.tables();
+    let (objects, tallies, owners) = match &found.state.changes {
+        Some(changes) => {
+            let objects = Objects::stored(&tables, id.exported, most, bits, &found.tallies);
+            found.changed::<T::Content>(changes, objects)
+        }
+        None => found.as_a_whole::<T::Content>(&tables, most, bits),
+    };
+    let in_ram = in_ram(&found);
+    let state = found.state;
+    let restored = Restored {
+        objects,
+        tallies,
+        in_ram,
+        packs: state.placed.packs,
+        history: state.history,
+        blocks: found.blocks,
+        units: RestoredUnits {
+            valid: state.valid,
+            owners,
+        },
+    };
+    let ftl = ContentDevice::<T>::restore(nand, options, policies, NoCensus, restored)?;
+    Ok(Box::new(WithObjects { ftl }))
 }
 
 /// The blocks that go on: of each stream the one opened last.

@@ -12,11 +12,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use flashlore_content::DigestTag;
 use flashlore_content::history::{EntryNumber, PinnedInstant};
-use flashlore_flash::{BlockId, Lpn, ObjectId, PackId, Stream, TableName};
+use flashlore_flash::{BlockId, Lpn, ObjectId, Owned, Owner, PackId, Row, Stream, TableName};
 use flashlore_ftl::blocks::BlockPhase;
+use flashlore_ftl::mapping::objects::Object;
 use flashlore_medium::Medium;
-use flashlore_metadata::{Access, MetadataError, Store, StoredTables};
+use flashlore_metadata::{Access, Judge, MetadataError, Store, StoredTables};
 
 use crate::error::{NandError, VolumeError};
 use crate::format::cursor::Writer;
@@ -43,6 +45,9 @@ pub(crate) struct TableStore {
     /// Checksums of the pages of pins, what they keep, and notes, as they were written last.
     written: HashMap<(u8, PageInTable), u64>,
 }
+
+/// Bytes of the row of an object that say where it lies, whatever is kept of its digest.
+const SHORT_ROW: usize = 32;
 
 /// The tables of which pages are handed over before a checkpoint begins.
 const HANDED_OVER: [Table; 3] = [Table::Packs, Table::Blocks, Table::Valid];
@@ -91,7 +96,8 @@ impl TableStore {
         memory: u64,
     ) -> Result<Self, VolumeError> {
         let opened = Store::open(medium, areas.store, id.key, frames(memory));
-        let (store, _) = opened.map_err(of_store)?;
+        let (mut store, _) = opened.map_err(of_store)?;
+        store.set_judge(judge(id));
         if store.commit() != checkpoint {
             return Err(VolumeError::Damaged(format!(
                 "the store of its tables has commit {}, not {checkpoint}",
@@ -349,6 +355,46 @@ impl TableStore {
         let set = self.stored.with(set);
         set.map_err(|error| failed(layer, error))
     }
+}
+
+/// Says of a page of the tables of the translation layer whether its rows name what there is.
+fn judge(id: &Identity) -> Judge {
+    let id = id.clone();
+    let rows = |table: Table| table.rows(&id);
+    let (objects, packs) = (rows(Table::Objects), rows(Table::Packs));
+    let (units, pages) = (rows(Table::Owners), id.exported);
+    let mapped = if id.has_objects() { objects } else { units };
+    let object_bytes = usize::from(Table::Objects.row_bytes(&id));
+    let number = |row: &[u8]| u32::from_le_bytes([row[0], row[1], row[2], row[3]]);
+    Box::new(move |table, bytes| {
+        let is_possible = match table {
+            _ if table == Table::Map.id() => {
+                let mut rows = bytes.chunks_exact(4).map(number);
+                rows.all(|row| row < mapped || row == u32::MAX)
+            }
+            _ if table == Table::Owners.id() => {
+                let mut rows = bytes.chunks_exact(4).map(Owner::decode);
+                rows.all(|owner| match (id.has_objects(), id.encoding.is_on()) {
+                    (false, _) => owner.as_page().0 < pages,
+                    (true, false) => owner.as_object().0 < objects,
+                    (true, true) => match owner.owned() {
+                        Owned::Value(object) => object.0 < objects,
+                        Owned::Pack(pack) => pack.0 < packs,
+                        _ => false,
+                    },
+                })
+            }
+            _ if table == Table::Objects.id() => {
+                let mut rows = bytes.chunks_exact(object_bytes);
+                rows.all(|row| {
+                    let object = Object::<DigestTag, ObjectNote>::decode(&row[..SHORT_ROW]);
+                    object.is_possible(units, packs, objects)
+                })
+            }
+            _ => true,
+        };
+        (!is_possible).then_some("it names what there is not")
+    })
 }
 
 /// The first page from one on of a table that is handed over that has changed.

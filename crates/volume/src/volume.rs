@@ -80,12 +80,14 @@ pub struct Chores {
     pub checkpoint: bool,
     /// [`Volume::discard_step`].
     pub discard: bool,
+    /// [`Volume::fill_index`].
+    pub index: bool,
 }
 
 impl Chores {
     /// Whether there is anything to do.
     pub fn any(self) -> bool {
-        self.collection || self.flush || self.checkpoint || self.discard
+        self.collection || self.flush || self.checkpoint || self.discard || self.index
     }
 }
 
@@ -106,6 +108,8 @@ pub struct Volume {
     pub(crate) findings: Vec<Finding>,
     /// Units that are among the findings, or were.
     pub(crate) reported: HashSet<UnitPlace>,
+    /// From which handle on what was stored when the volume was opened is not in the fingerprint index yet.
+    pub(crate) unindexed: Option<ObjectId>,
 }
 
 impl Volume {
@@ -492,6 +496,19 @@ impl Volume {
         Ok(self.layer.core_mut().flash_mut().discard_kept(most)?)
     }
 
+    /// Enters what was stored when the volume was opened into the fingerprint index, of so many handles of objects; whether
+    /// any is left. What is not entered is not found as a duplicate.
+    pub fn fill_index(&mut self, most: u32) -> bool {
+        let Some(from) = self.unindexed else {
+            return false;
+        };
+        let before = self.layer.core().flash().failures_of_tables();
+        self.unindexed = self.layer.fill_index(from, most);
+        // A page of the tables that cannot be read hides its objects from the index, and does nothing else.
+        self.layer.core().flash().forgive_tables(before);
+        self.unindexed.is_some()
+    }
+
     /// What is to be done soon.
     pub fn chores(&self) -> Chores {
         let core = self.layer.core();
@@ -504,6 +521,7 @@ impl Volume {
                 || nand.journal.is_full_to(4)
                 || self.tables.wants_checkpoint(),
             discard: nand.keeps_too_many(),
+            index: self.unindexed.is_some(),
         }
     }
 
@@ -622,7 +640,13 @@ impl Volume {
         }
     }
 
-    /// Recounts every invariant of the tables in memory.
+    /// How often a page of the tables could not be had since the volume was opened.
+    pub fn table_failures(&self) -> u64 {
+        self.layer.core().flash().failures_of_tables()
+    }
+
+    /// Recounts every invariant of the tables in memory. Where a page of them cannot be read ([`Volume::table_failures`]) that
+    /// finds what does not hold.
     ///
     /// # Errors
     /// A sentence that says what does not hold.

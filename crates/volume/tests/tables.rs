@@ -191,7 +191,7 @@ fn leaves(bytes: &[u8], areas: &Areas, kind: u8) -> Vec<usize> {
 }
 
 #[test]
-fn an_object_that_cannot_be_is_refused_in_the_map() {
+fn an_object_that_cannot_be_is_an_error_in_the_map() {
     for policy in [Policy::Dedup, Policy::DedupTrusted] {
         let id = SHAPE.identity(policy);
         for object in [u32::MAX - 1, u32::MAX - 2, 1 << 20] {
@@ -204,7 +204,17 @@ fn an_object_that_cannot_be_is_refused_in_the_map() {
                     bytes[at + 32..at + 36].copy_from_slice(&object.to_le_bytes());
                 }
             });
-            assert_damaged(&medium, &format!("{policy:?}, object {object}"));
+            let what = format!("{policy:?}, object {object}");
+            let checked = check(&*medium, false);
+            assert!(matches!(checked, Err(VolumeError::Damaged(_))), "{what}");
+            // All pages lie in one page of the map.
+            let mut volume = open(&medium);
+            let found = volume.read(Lpn(7), &mut [0; PAGE_BYTES]);
+            assert!(
+                matches!(found, Err(VolumeError::Unreadable { .. })),
+                "{what}"
+            );
+            assert!(volume.write(2, Lpn(7), &page(1)).is_err(), "{what}");
         }
     }
 }

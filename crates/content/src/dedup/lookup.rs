@@ -33,6 +33,9 @@ pub trait FingerprintIndex: fmt::Debug + Clone + Send {
     /// Enters an object whose fingerprint was not found. Whether an entry was discarded for it.
     fn enter(&mut self, members: &mut impl Members, object: ObjectId) -> bool;
 
+    /// Enters an object that was stored some time ago, unless its fingerprint has an entry.
+    fn refill(&mut self, members: &mut impl Members, object: ObjectId);
+
     /// Enters an object in place of another with the same fingerprint.
     fn take_over(&mut self, members: &mut impl Members, before: ObjectId, object: ObjectId);
 
@@ -41,6 +44,9 @@ pub trait FingerprintIndex: fmt::Debug + Clone + Send {
 
     /// A write found nothing.
     fn missed(&mut self, _fingerprint: u64) {}
+
+    /// Whether objects are stored that were never entered.
+    fn set_incomplete(&mut self, _is_incomplete: bool) {}
 
     /// Asks the processor for where a fingerprint is looked for.
     fn prefetch_slot(&self, fingerprint: u64);
@@ -89,6 +95,10 @@ impl FingerprintIndex for LruIndex {
         // An index without entries refuses the new one: nothing had to make room.
         let evicted = LruIndex::insert(self, members, object);
         evicted.is_some_and(|evicted| evicted != object)
+    }
+
+    fn refill(&mut self, members: &mut impl Members, object: ObjectId) {
+        self.enter(members, object);
     }
 
     #[inline(always)]
@@ -169,6 +179,13 @@ impl FingerprintIndex for BoundedIndex {
         self.counters().evictions > before
     }
 
+    fn refill(&mut self, members: &mut impl Members, object: ObjectId) {
+        if BoundedIndex::capacity(self) > 0 {
+            BoundedIndex::refill(self, members.tag(object).into(), object);
+            members.set_indexed(object, true);
+        }
+    }
+
     fn take_over(&mut self, members: &mut impl Members, before: ObjectId, object: ObjectId) {
         FingerprintIndex::remove(self, members, before);
         self.enter(members, object);
@@ -181,6 +198,10 @@ impl FingerprintIndex for BoundedIndex {
 
     fn missed(&mut self, fingerprint: u64) {
         BoundedIndex::missed(self, known(fingerprint));
+    }
+
+    fn set_incomplete(&mut self, is_incomplete: bool) {
+        BoundedIndex::set_incomplete(self, is_incomplete);
     }
 
     fn prefetch_slot(&self, fingerprint: u64) {

@@ -2,10 +2,10 @@
 //! to write one anew that has rotted.
 
 use flashlore_content::Encoder;
+use flashlore_content::dedup::FingerprintIndex;
 use flashlore_content::history::History;
 use flashlore_flash::{
-    Cause, Completion, Flash, Lpn, ObjectId, Owned, Owner, PackId, PackSlot, Ppn, Ready, Tag, Time,
-    Unit, When,
+    Cause, Completion, Lpn, ObjectId, Owned, Owner, PackSlot, Ppn, Ready, Tag, Time, Unit, When,
 };
 
 use super::device::{ContentDevice, Policies};
@@ -13,11 +13,10 @@ use super::encoding::Encoded;
 use super::parts::{EncodedOf, Failure, NoteOf, ObjectsOf, PageOf, Parts};
 use super::store::Store;
 use crate::core::Core;
-use crate::core::restore::RestoredBlocks;
+use crate::core::restore::{RestoredBlocks, RestoredUnits};
 use crate::error::OptionsError;
 use crate::map_cache::Resident;
 use crate::mapping::Mapping;
-use crate::mapping::objects::{FoundObject, Objects};
 use crate::mapping::packing::Packing;
 use crate::mapping::packs::{Packs, RestoredPack, Slot};
 use crate::options::FtlOptions;
@@ -100,23 +99,36 @@ pub struct Tallies {
 
 /// What a recovery found.
 #[derive(Debug)]
-pub struct Restored<'a, C, N, V> {
-    /// An object handle, or [`ObjectId::NONE`], for each exported page.
-    pub map: &'a [ObjectId],
-    /// The objects that something refers to, the first to be forgotten by the index at the front.
-    pub objects: &'a [FoundObject<C, N>],
-    /// Those of them that are encoded and in no packed page.
+pub struct Restored<O, V> {
+    /// The map and the objects, in their tables.
+    pub objects: O,
+    /// What is counted of them.
+    pub tallies: Tallies,
+    /// Values that are encoded and in no packed page.
     pub in_ram: Vec<RestoredInRam<V>>,
     /// Packed pages by number.
     pub packs: Vec<Option<RestoredPack>>,
     /// Old versions, where they are kept.
     pub history: Option<History>,
     /// The blocks.
-    pub blocks: &'a RestoredBlocks,
+    pub blocks: RestoredBlocks,
+    /// What is valid in them.
+    pub units: RestoredUnits,
 }
 
 impl<T: Parts<Cache = Resident>> ContentDevice<T> {
-    /// A device with content. Nothing is hashed in idle time; without a history nothing becomes one.
+    /// The most objects of a device, and the bits of a fingerprint: what its tables of objects are made with.
+    pub fn most_and_bits(
+        flash: &T::Flash,
+        options: &FtlOptions,
+        policies: &Policies<T::Encoder>,
+    ) -> (u32, u32) {
+        let most = Self::most_objects(flash, options);
+        (most, policies.dedup.fingerprint_bits)
+    }
+
+    /// A device with content. Nothing is hashed in idle time; without a history nothing becomes one. The fingerprint index
+    /// is empty: [`ContentDevice::fill_index`].
     ///
     /// # Errors
     /// Settings that cannot work together.
@@ -125,47 +137,34 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         options: FtlOptions,
         policies: Policies<T::Encoder>,
         ledger: T::Ledger,
-        found: Restored<'_, T::Content, NoteOf<T>, EncodedOf<T>>,
+        found: Restored<ObjectsOf<T>, EncodedOf<T>>,
     ) -> Result<Self, OptionsError> {
         let Restored {
-            map,
             objects,
+            tallies,
             in_ram,
             packs,
             history,
             blocks,
+            units,
         } = found;
         let dedup = policies.dedup;
-        let whole = objects.iter().filter(|o| o.packed.is_none());
-        let whole = whole.map(|o| (o.location, Owner::object(o.handle)));
-        let pages = (0..).map(PackId).zip(&packs);
-        let pages = pages.filter_map(|(n, pack)| Some((pack.as_ref()?.location, Owner::pack(n))));
         let most = Self::most_objects(&flash, &options);
         let log = policies.encoding.is_some();
         let options = FtlOptions { log, ..options };
-        let core = Core::restore(flash, options, blocks, whole.chain(pages))?;
-        let kept = history.iter().flat_map(History::objects);
-        let restored = Objects::restore(
-            &core.flash.tables(),
-            map,
-            most,
-            dedup.fingerprint_bits,
-            objects,
-            kept,
-        );
-        let alive = |o: &&FoundObject<T::Content, NoteOf<T>>| restored.references(o.handle) > 0;
+        let core = Core::restore(flash, options, &blocks, units)?;
         let mut set = PolicySet::new(&Asked {
             dedup,
             encoding: policies.encoding,
             versions: None,
-            exported: map.len() as u32,
+            exported: objects.len(),
             most_objects: most,
         });
         let kept = policies.versions.zip(history);
         set.versions = kept.map(|(options, history)| Versions::restore(history, options));
         let store = Store {
-            referenced: objects.iter().filter(alive).count() as u32,
-            objects: restored,
+            referenced: tallies.referenced,
+            objects,
             packing: policies.encoding.map(|_| Packing::new(0)),
             encoded: policies.encoding.as_ref().map(Encoded::new),
             policies: set,
@@ -174,13 +173,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
             located: Vec::new(),
         };
         let mut ftl = ContentDevice { core, store };
-        ftl.restore_packed(objects, in_ram, packs);
-        for object in objects {
-            if ftl.candidate(object.content).is_none() {
-                ftl.store.index(object.handle);
-            }
-        }
-        ftl.store.policies.dedup.counters = Default::default();
+        ftl.restore_packed(&tallies, in_ram, packs);
         // Versions given up since the last barrier are there again.
         ftl.store.make_room_of_history(&mut ftl.core);
         ftl.store.note_beyond(&ftl.core);
@@ -189,7 +182,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
 
     fn restore_packed(
         &mut self,
-        found: &[FoundObject<T::Content, NoteOf<T>>],
+        tallies: &Tallies,
         in_ram: Vec<RestoredInRam<EncodedOf<T>>>,
         packs: Vec<Option<RestoredPack>>,
     ) {
@@ -214,15 +207,36 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
             let page = packing.packs.restore_in_ram(slot, live, value);
             objects.repack(slot.object, page);
         }
-        packing.packed = found.iter().filter(|o| o.packed.is_some()).count() as u32;
-        let alone = found.iter().filter(|o| objects.is_pinned_alone(o.handle));
-        packing.pinned = alone.count() as u32;
+        packing.packed = tallies.packed;
+        packing.pinned = tallies.pinned;
         for (page, on_flash) in packing.packs.used() {
             if on_flash {
                 let dead = packing.packs.dead_bytes(page);
                 self.core.blocks.set_dead(packing.packs.at(page), 0, dead);
             }
         }
+    }
+
+    /// Enters objects that are stored and were not entered into the fingerprint index, from a handle on: of so many handles
+    /// at most. Answers where to go on; nothing once it has seen all.
+    pub fn fill_index(&mut self, from: ObjectId, most: u32) -> Option<ObjectId> {
+        if !self.store.policies.dedup.is_on() {
+            return None;
+        }
+        let objects = &mut self.store.objects;
+        let end = from.0.saturating_add(most).min(objects.handles());
+        for object in (from.0..end).map(ObjectId) {
+            if !objects.is_dead(object) {
+                self.store.policies.dedup.index.refill(objects, object);
+            }
+        }
+        let is_incomplete = end < objects.handles();
+        self.store
+            .policies
+            .dedup
+            .index
+            .set_incomplete(is_incomplete);
+        is_incomplete.then_some(ObjectId(end))
     }
 
     /// Programs all packed pages that are in RAM, those that a recovery found there too. Programming one may

@@ -264,7 +264,7 @@ impl<T: Parts> Store<T> {
         if self.objects.references(object) != 0 {
             return;
         }
-        self.referenced -= 1;
+        self.referenced = self.referenced.saturating_sub(1);
         if let Some(pack) = self.objects.pack_of_delta(object)
             && let Some(packing) = &mut self.packing
         {

@@ -41,11 +41,34 @@ pub struct RestoredBlocks {
     pub sealing: Vec<BlockId>,
 }
 
+/// The valid units of a device, and whose they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoredUnits {
+    /// A bit for each unit, the lowest first.
+    pub valid: Vec<u64>,
+    /// Owners of valid units: of all whose owner the table of owners may not know.
+    pub owners: Vec<(Ppn, Owner)>,
+}
+
+impl RestoredUnits {
+    /// Those with an owner, on a device of so many units.
+    pub fn of(units: u32, owners: impl Iterator<Item = (Ppn, Owner)>) -> Self {
+        let mut found = RestoredUnits {
+            valid: vec![0; (units as usize).div_ceil(64)],
+            owners: owners.collect(),
+        };
+        for (ppn, _) in &found.owners {
+            found.valid[ppn.index() / 64] |= 1 << (ppn.0 % 64);
+        }
+        found
+    }
+}
+
 impl<F: Flash> Core<F>
 where
     F::Page: Clone,
 {
-    /// A device with content; `owners` names every valid unit once.
+    /// A device with content.
     ///
     /// # Errors
     /// Settings that cannot work together.
@@ -53,7 +76,7 @@ where
         flash: F,
         options: FtlOptions,
         found: &RestoredBlocks,
-        owners: impl Iterator<Item = (Ppn, Owner)>,
+        units: RestoredUnits,
     ) -> Result<Self, OptionsError> {
         let mut core = Core::new(flash, options)?;
         for plane in &mut core.planes {
@@ -74,12 +97,12 @@ where
                 core.blocks.open(block);
             }
         }
-        for (ppn, owner) in owners {
+        for (ppn, owner) in units.owners {
             if core.owners.get(ppn.index()) != owner {
                 core.owners.set(ppn.index(), owner);
             }
-            core.blocks.set_valid(core.geometry.block_of(ppn), ppn);
         }
+        core.blocks.restore_valid(units.valid);
         for &block in &found.sealing {
             match found.blocks[block.index()].state {
                 RestoredState::Open { stream, taken } => core.resume(block, stream, taken),

@@ -160,6 +160,17 @@ impl Counts {
         self.0 & kind.mask() == kind.one()
     }
 
+    /// References that are counted in the word.
+    pub fn held(self) -> u32 {
+        let kinds = [
+            ReferenceKind::Live,
+            ReferenceKind::Kept,
+            ReferenceKind::Pins,
+        ];
+        let held = kinds.map(|kind| (self.0 & kind.mask()) >> kind.place().0);
+        held.iter().sum()
+    }
+
     /// Whether these are the counts of so many references, of which so much is spilled: live ones, those of old versions, and
     /// pins.
     pub fn are(self, references: &References, spilled: [u32; 3]) -> bool {
@@ -252,6 +263,20 @@ impl<S: Tables> Spilled<S> {
             free: Vec::new(),
             used: 0,
         }
+    }
+
+    /// What the table says, of which so many rows were ever used.
+    pub fn stored(tables: &S, used: u32) -> Self {
+        let mut spilled = Spilled::new(tables);
+        spilled.used = used.min(spilled.parts.len() as u32);
+        for row in 0..spilled.used {
+            let SpilledPart { object, kind, part } = spilled.parts.get(row as usize);
+            match part {
+                0 => spilled.free.push(row),
+                _ => _ = spilled.rows.insert((object, kind as u8), row),
+            }
+        }
+        spilled
     }
 
     /// Rows that were ever used.

@@ -12,6 +12,8 @@
 //! Invariants: the counts are the references there are; an object without references has a free row
 //! and maps nowhere; a base is no delta; an object that is to be hashed in idle time has one live reference.
 
+mod restore;
+
 use std::marker::PhantomData;
 
 use flashlore_content::Content;
@@ -23,6 +25,7 @@ use flashlore_flash::{
 use super::counts::{Counts, DELTA, INDEXED, PACKED, ReferenceKind, Spilled, UNHASHED};
 
 pub use super::counts::{References, SpilledPart, most_spilled};
+pub use restore::{FoundObject, ObjectChanges};
 
 /// One stored value: 16 bytes for a tag, so that a cache line holds whole ones. Where it is laid out in bytes these are
 /// location, counts and link, 4 bytes each, note and content.
@@ -101,6 +104,26 @@ impl<C: Content, N: Note> Object<C, N> {
         is_linked && self.counts.are(references, spilled)
     }
 
+    /// Whether it may be on a device of so many units, packed pages and handles.
+    pub fn is_possible(&self, units: u32, packs: u32, handles: u32) -> bool {
+        if self.counts.is_dead() {
+            // It is free.
+            return true;
+        }
+        let location = self.location.0;
+        let lies = match self.counts.has(PACKED) {
+            // It may wait in RAM.
+            true => location < packs || !self.location.is_some(),
+            false => location < units,
+        };
+        lies && (!self.counts.has(DELTA) || self.link.0 < handles)
+    }
+
+    /// References that are counted here: what is spilled of them comes on top.
+    pub fn held(&self) -> u32 {
+        self.counts.held()
+    }
+
     /// Its content.
     pub fn content(&self) -> C {
         self.content
@@ -151,21 +174,6 @@ impl<C: Content, N: Note, T: Table<Object<C, N>>> Links for FreeLinks<'_, C, N, 
     }
 }
 
-/// An object as a recovery found it.
-#[derive(Debug, Clone, Copy)]
-pub struct FoundObject<C, N> {
-    /// Its handle.
-    pub handle: ObjectId,
-    /// Where it lies, or its packed page.
-    pub location: Ppn,
-    /// If it is packed, what it needs to be decoded, or [`ObjectId::NONE`].
-    pub packed: Option<ObjectId>,
-    /// Its content.
-    pub content: C,
-    /// What the device keeps of it.
-    pub note: N,
-}
-
 impl<C: Content, S: Tables> Objects<C, S> {
     /// Nothing is mapped; `most` objects can exist at a time, their fingerprints are so wide.
     pub fn new(tables: &S, exported: u32, most: u32, fingerprint_bits: u32) -> Self {
@@ -177,113 +185,6 @@ impl<C: Content, S: Tables> Objects<C, S> {
             live: 0,
             fingerprint_bits,
         }
-    }
-
-    /// The objects that something refers to, each once, and the pages that map to them; the other handles are free. `kept`
-    /// are the references of old versions. Rows that are so already stay as they are, with their marks for the index, which
-    /// may be those of an object that has left it.
-    pub fn restore(
-        tables: &S,
-        map: &[ObjectId],
-        most: u32,
-        fingerprint_bits: u32,
-        objects: &[FoundObject<C, S::Note>],
-        kept: impl Iterator<Item = ObjectId>,
-    ) -> Self {
-        let mut restored = Objects::new(tables, map.len() as u32, most, fingerprint_bits);
-        for (lpn, &object) in map.iter().enumerate() {
-            if restored.map.get(lpn) != object {
-                restored.map.set(lpn, object);
-            }
-        }
-        let rows = objects.iter().map(|found| found.handle.index() + 1).max();
-        while restored.table.len() < rows.unwrap_or(0) {
-            restored.table.push(Object::unused());
-        }
-        // By handle, which of them it is.
-        let mut number = vec![u32::MAX; restored.table.len()];
-        for (at, found) in (0..).zip(objects) {
-            number[found.handle.index()] = at;
-        }
-        let rows = restored.found_rows(map, objects, kept, &number);
-        for (mut object, found) in rows.into_iter().zip(objects) {
-            let row = found.handle.index();
-            let before = restored.table.get(row);
-            if before.counts.has(INDEXED) {
-                object.counts.mark(INDEXED);
-            }
-            if before != object {
-                restored.table.set(row, object);
-            }
-        }
-        let free = (0..number.len()).filter(|&row| number[row] == u32::MAX);
-        let free: Vec<usize> = free.collect();
-        for &row in &free {
-            let before = restored.table.get(row);
-            let location = before.location;
-            let unused = Object {
-                location,
-                ..Object::unused()
-            };
-            if before != unused {
-                restored.table.set(row, unused);
-            }
-        }
-        let rows = restored.table.len();
-        let mut links = FreeLinks {
-            table: &mut restored.table,
-            row: PhantomData,
-        };
-        restored.free.restore(&free, rows, &mut links);
-        restored.live = objects.len() as u32;
-        restored
-    }
-
-    /// The rows of objects, with every reference counted; `number` says of a handle which of them it is.
-    fn found_rows(
-        &mut self,
-        map: &[ObjectId],
-        objects: &[FoundObject<C, S::Note>],
-        kept: impl Iterator<Item = ObjectId>,
-        number: &[u32],
-    ) -> Vec<Object<C, S::Note>> {
-        let row = |found: &FoundObject<C, S::Note>| {
-            let mut counts = Counts::default();
-            let mut link = ObjectId(0);
-            if let Some(base) = found.packed {
-                counts.mark(PACKED);
-                if base.is_some() {
-                    counts.mark(DELTA);
-                    link = base;
-                }
-            }
-            Object {
-                location: found.location,
-                counts,
-                content: found.content,
-                link,
-                note: found.note,
-            }
-        };
-        let mut rows: Vec<_> = objects.iter().map(row).collect();
-        let mut add = |object: ObjectId, kind: ReferenceKind, dependent: u32| {
-            let at = number.get(object.index()).map(|&at| at as usize);
-            if let Some(row) = at.and_then(|at| rows.get_mut(at)) {
-                self.spilled.add(object, &mut row.counts, kind);
-                row.link.0 ^= dependent;
-            }
-        };
-        for &object in map.iter().filter(|o| o.is_some()) {
-            add(object, ReferenceKind::Live, 0);
-        }
-        kept.filter(|o| o.is_some())
-            .for_each(|object| add(object, ReferenceKind::Kept, 0));
-        for found in objects {
-            if let Some(base) = found.packed.filter(|base| base.is_some()) {
-                add(base, ReferenceKind::Pins, found.handle.0);
-            }
-        }
-        rows
     }
 
     /// The fingerprint that content has here.
@@ -360,7 +261,7 @@ impl<C: Content, S: Tables> Objects<C, S> {
             record.counts = counts;
             record.location = Ppn(next);
         });
-        self.live -= 1;
+        self.live = self.live.saturating_sub(1);
     }
 
     /// What the device keeps of an object.
@@ -424,7 +325,11 @@ impl<C: Content, S: Tables> Objects<C, S> {
     #[inline(always)]
     fn take(&mut self, object: ObjectId, kind: ReferenceKind) {
         let row = object.index();
-        let is_less = self.table.change(row, |record| record.counts.take(kind));
+        let is_less = self.table.change(row, |record| {
+            // Tables that outlive a run may have been written by a program that was wrong.
+            let is_wrong = S::Note::ON && record.counts.is_none(kind);
+            !is_wrong && record.counts.take(kind)
+        });
         if is_less {
             self.take_back(object, kind);
         }

@@ -68,6 +68,11 @@ impl Wake {
         self.heard.load(Ordering::Relaxed)
     }
 
+    /// Whether nothing is to be done any more.
+    pub fn is_stopped(&self) -> bool {
+        self.lock().stopped
+    }
+
     /// Nothing is done any more.
     pub fn stop(&self) {
         self.set_heard(false);

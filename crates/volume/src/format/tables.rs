@@ -87,9 +87,9 @@ impl Table {
     /// Those of a volume, in the order of their numbers.
     pub fn all(id: &Identity) -> &'static [Table] {
         match id.version {
-            ..FIRST_WITH_LIVE_ROWS => &Table::ALL[..TABLES_OF_5],
-            ..FIRST_WITH_TALLIES => &Table::ALL[..TABLES_OF_6],
-            _ => &Table::ALL,
+            FIRST_WITH_TALLIES.. => &Table::ALL,
+            FIRST_WITH_LIVE_ROWS => &Table::ALL[..TABLES_OF_6],
+            _ => &Table::ALL[..TABLES_OF_5],
         }
     }
 
@@ -102,6 +102,15 @@ impl Table {
             TableName::Owners => Table::Owners,
             TableName::Spilled => Table::Spilled,
         }
+    }
+
+    /// Whether the translation layer reads and changes it a row at a time: a page of it that cannot be read concerns who
+    /// needs its rows.
+    pub fn is_live(self) -> bool {
+        matches!(
+            self,
+            Table::Map | Table::Objects | Table::Owners | Table::FreeHandles
+        )
     }
 
     /// Whether what it holds follows from the others.

@@ -84,6 +84,11 @@ pub(crate) trait Layer: Send {
     fn index_state(&self) -> Option<IndexState> {
         None
     }
+    /// Enters stored objects into the fingerprint index, from a handle on and of so many handles; where to go on, if any is
+    /// left.
+    fn fill_index(&mut self, _from: ObjectId, _most: u32) -> Option<ObjectId> {
+        None
+    }
     /// What encoding counted.
     fn encoding_counters(&self) -> Option<EncodingCounters> {
         None

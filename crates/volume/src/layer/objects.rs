@@ -326,6 +326,10 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         self.ftl.tallies()
     }
 
+    fn fill_index(&mut self, from: ObjectId, most: u32) -> Option<ObjectId> {
+        self.ftl.fill_index(from, most)
+    }
+
     fn dedup_counters(&self) -> Option<DedupCounters> {
         Some(self.ftl.dedup_counters())
     }

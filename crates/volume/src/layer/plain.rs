@@ -54,7 +54,7 @@ impl Layer for Plain {
     fn trim(&mut self, lpn: Lpn) -> Result<bool, LayerError> {
         let held = self.location(lpn).is_some();
         self.ftl.trim(lpn)?;
-        self.stored -= u64::from(held);
+        self.stored = self.stored.saturating_sub(held.into());
         Ok(held)
     }
 

@@ -82,7 +82,10 @@ fn check_tallies(root: &Root, counted: Tallies) -> Result<(), VolumeError> {
 }
 
 /// What of the counts of each object is spilled, in so many rows.
-fn spilled(rows: &Rows<'_>, used: u32) -> Result<HashMap<ObjectId, [u32; 3]>, VolumeError> {
+pub(super) fn spilled(
+    rows: &Rows<'_>,
+    used: u32,
+) -> Result<HashMap<ObjectId, [u32; 3]>, VolumeError> {
     let mut found: HashMap<ObjectId, [u32; 3]> = HashMap::new();
     let mut wrong = None;
     rows.each(Table::Spilled, |row, bytes| {

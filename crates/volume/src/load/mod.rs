@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `stored` | the tables in their store |
 //! | `old` | root and tables of versions 3 and 4 |
+//! | `known` | the rows that a replay asks for, of either |
 //! | `counts` | what its tables say of each other, counted anew |
 //! | `journal` | the journal after the checkpoint |
 
@@ -18,15 +19,17 @@ use crate::format::superblock::{
     EPOCH_SHIFT, FIRST_WITH_STORE, FIRST_WITH_TALLIES, SUPERBLOCK_BYTES, Unusable, VERSION,
 };
 use crate::format::{
-    Areas, BlockRow, Identity, MapRow, Note, ObjectRow, PackRow, Root, Superblock,
+    Areas, BlockRow, Identity, MapRow, Note, ObjectRow, PackRow, Root, Superblock, Table,
 };
 
 mod counts;
 mod journal;
+mod known;
 mod old;
 mod stored;
 
 pub use journal::{JournalTail, entries, journal};
+pub(crate) use known::{Known, StoredRows};
 
 /// Numbers beyond this are not reached by counting.
 const MOST_NUMBER: u64 = 1 << 63;
@@ -156,7 +159,22 @@ pub fn tables(
         true => old::tables(medium, id, areas, root)?,
         false => stored::tables(medium, id, areas, root)?,
     };
-    loaded.refuse_impossible(id)?;
+    loaded.refuse_impossible(id, loaded.objects.len())?;
+    Ok(loaded)
+}
+
+/// The same but for map and objects, whose rows are read where they are asked for ([`StoredRows`]).
+///
+/// # Errors
+/// As [`tables`].
+pub(crate) fn beside_rows(
+    medium: &dyn Medium,
+    id: &Identity,
+    areas: &Areas,
+    root: &Root,
+) -> Result<Tables, VolumeError> {
+    let loaded = stored::beside_rows(medium, id, areas, root)?;
+    loaded.refuse_impossible(id, Table::Objects.rows(id) as usize)?;
     Ok(loaded)
 }
 
@@ -219,8 +237,7 @@ impl Tables {
     }
 
     /// Checksums hold, so only a program that is wrong can have written such rows.
-    fn refuse_impossible(&self, id: &Identity) -> Result<(), VolumeError> {
-        let objects = self.objects.len();
+    fn refuse_impossible(&self, id: &Identity, objects: usize) -> Result<(), VolumeError> {
         let is_there = |object: &ObjectId| object.index() < objects;
         // Of what a page held before it may be said that it was purged.
         let mapped = objects_of(&self.map).filter(|object| object.is_some());

@@ -24,13 +24,13 @@ pub(super) fn roots(
     Ok(roots.map(|stored| stored.and_then(|stored| Root::decode(stored.commit(), stored.user()))))
 }
 
-/// Reads the tables of a checkpoint.
-pub(super) fn tables(
-    medium: &dyn Medium,
-    id: &Identity,
+/// The store of a checkpoint.
+fn of_checkpoint<'a>(
+    medium: &'a dyn Medium,
+    id: &'a Identity,
     areas: &Areas,
     root: &Root,
-) -> Result<Tables, VolumeError> {
+) -> Result<Rows<'a>, VolumeError> {
     let roots = Stored::roots(medium, areas.store, id.key).map_err(of_store)?;
     let mut stored = roots.into_iter().flatten();
     let stored = stored.find(|stored| stored.commit() == root.checkpoint);
@@ -39,14 +39,19 @@ pub(super) fn tables(
         VolumeError::Damaged("its store has other tables than the volume".to_string())
     })?;
     stored.check_counts().map_err(of_store)?;
-    let rows = Rows { stored, id };
-    let mut loaded = Tables {
-        map: vec![MapRow::NONE; id.exported as usize],
-        objects: Vec::new(),
-        packs: vec![PackRow::decode(&mut Reader::new(&[])); Table::Packs.rows(id) as usize],
-        blocks: vec![BlockRow::decode(&mut Reader::new(&[])); id.blocks as usize],
-        ..Tables::default()
-    };
+    Ok(Rows { stored, id })
+}
+
+/// Reads the tables of a checkpoint.
+pub(super) fn tables(
+    medium: &dyn Medium,
+    id: &Identity,
+    areas: &Areas,
+    root: &Root,
+) -> Result<Tables, VolumeError> {
+    let rows = of_checkpoint(medium, id, areas, root)?;
+    let mut loaded = beside(&rows, root)?;
+    loaded.map = vec![MapRow::NONE; id.exported as usize];
     rows.each(Table::Map, |row, fields| {
         loaded.map[row.index()] = MapRow::decode(&mut Reader::new(fields));
     })?;
@@ -55,19 +60,35 @@ pub(super) fn tables(
         loaded.objects.resize(row.index(), ObjectRow::NONE);
         loaded.objects.push(ObjectRow::decode(id, fields));
     })?;
+    for &table in Table::all(id).iter().filter(|table| table.is_found_anew()) {
+        rows.each(table, |_, _| {})?;
+    }
+    Ok(loaded)
+}
+
+/// Reads the tables of a checkpoint but for map and objects.
+pub(super) fn beside_rows(
+    medium: &dyn Medium,
+    id: &Identity,
+    areas: &Areas,
+    root: &Root,
+) -> Result<Tables, VolumeError> {
+    beside(&of_checkpoint(medium, id, areas, root)?, root)
+}
+
+fn beside(rows: &Rows<'_>, root: &Root) -> Result<Tables, VolumeError> {
+    let id = rows.id;
+    let mut loaded = Tables {
+        packs: vec![PackRow::decode(&mut Reader::new(&[])); Table::Packs.rows(id) as usize],
+        blocks: vec![BlockRow::decode(&mut Reader::new(&[])); id.blocks as usize],
+        ..Tables::default()
+    };
     rows.each(Table::Packs, |row, fields| {
         loaded.packs[row.index()] = PackRow::decode(&mut Reader::new(fields));
     })?;
     rows.each(Table::Blocks, |row, fields| {
         loaded.blocks[row.index()] = BlockRow::decode(&mut Reader::new(fields));
     })?;
-    for &table in Table::all(id).iter().filter(|table| table.is_found_anew()) {
-        rows.each(table, |_, _| {})?;
-    }
-    // Of the history the rows in use are read. A page above others that has rotted would end the next checkpoint.
-    for &table in Table::all(id) {
-        rows.stored.check_above(table.id()).map_err(of_store)?;
-    }
     let history = &root.history;
     loaded.versions = rows.in_use(Table::Versions, history.first, history.entries, |row| {
         (Lpn(row.u32()), ObjectId(row.u32()), row.u64())
@@ -78,6 +99,10 @@ pub(super) fn tables(
     let notes: Option<Vec<Note>> = notes.into_iter().collect();
     let none = || VolumeError::Damaged("a row of the notes is none".to_string());
     loaded.notes = notes.ok_or_else(none)?;
+    // Of the history the rows in use were read. A page above others that has rotted would end the next checkpoint.
+    for &table in Table::all(id).iter().filter(|table| !table.is_live()) {
+        rows.stored.check_above(table.id()).map_err(of_store)?;
+    }
     Ok(loaded)
 }
 

@@ -6,12 +6,14 @@
 use std::collections::{BTreeMap, HashSet};
 
 use flashlore_content::history::History;
-use flashlore_flash::{BlockId, Geometry, Lpn, Ppn};
+use flashlore_flash::{BlockId, Geometry, Lpn, ObjectId, Ppn};
 
+use super::placement::PlacedRows;
+use super::reopened::Reopened;
 use super::replayed::Replayed;
 use crate::error::VolumeError;
 use crate::format::{BlockState, Identity, ObjectPlace, RowId};
-use crate::load::{Tables, objects_of};
+use crate::load::{StoredRows, Tables, objects_of};
 use crate::place::Placed;
 use crate::scan::ActiveBlock;
 
@@ -66,6 +68,68 @@ pub(super) fn check_locations(
     Ok(())
 }
 
+/// The same of what has changed since the checkpoint, whose other rows lie where it has them.
+pub(super) fn check_changed(
+    tables: &Tables,
+    reopened: &Reopened<'_>,
+    rows: &StoredRows,
+    differing: &PlacedRows,
+    replayed: &Replayed,
+) -> Result<(), VolumeError> {
+    let (geometry, active) = (reopened.geometry, reopened.active);
+    let gone: HashSet<RowId> = rows_of(&differing.gone);
+    let changed: HashSet<RowId> = match rows.has_objects() {
+        true => rows_of(&replayed.placed.changed),
+        false => differing
+            .map
+            .rows()
+            .map(|(lpn, _)| RowId(lpn as u32))
+            .collect(),
+    };
+    // What the checkpoint has on a unit, if that stays there.
+    let neighbour = |unit: Ppn| {
+        let owner = rows.owner(unit).filter(|_| !reopened.has(unit))?;
+        let row = RowId(owner.as_object().0);
+        (!gone.contains(&row) && !changed.contains(&row)).then_some(row)
+    };
+    let mut owned = vec![0u64; (geometry.units() as usize).div_ceil(64)];
+    let mut check = location_check(geometry, tables, active, &changed, &mut owned);
+    let mut check = |row: RowId, unit: Ppn| match neighbour(unit) {
+        Some(_) => damaged(row, unit, "where another row lies"),
+        None => check(row, unit),
+    };
+    if !rows.has_objects() {
+        let is_lost = |lpn: usize| {
+            let lost = &replayed.lost;
+            let owner = ObjectId(lpn as u32);
+            lost.binary_search_by_key(&owner, |lost| lost.owner).is_ok()
+        };
+        for (lpn, row) in differing.map.rows() {
+            if row.is_some() && !is_lost(lpn) {
+                check(RowId(lpn as u32), row.as_unit())?;
+            }
+        }
+        return Ok(());
+    }
+    for &object in &replayed.placed.changed {
+        if replayed.placed.lost.binary_search(&object).is_ok() {
+            continue;
+        }
+        if let Some(row) = differing.objects.get(object.index())
+            && let ObjectPlace::Unit(unit) = row.place
+        {
+            check(object.into(), unit)?;
+        }
+    }
+    Ok(())
+}
+
+fn damaged<T>(row: RowId, unit: Ppn, what: &str) -> Result<T, VolumeError> {
+    Err(VolumeError::Damaged(format!(
+        "row {row} lies on unit {unit}, {what}"
+    )))
+}
+
 fn rows_of<R: Copy + Into<RowId>>(changed: &[R]) -> HashSet<RowId> {
     changed.iter().map(|&row| row.into()).collect()
 }
@@ -79,11 +143,7 @@ fn location_check<'a>(
     owned: &'a mut [u64],
 ) -> impl FnMut(RowId, Ppn) -> Result<(), VolumeError> + 'a {
     move |row: RowId, ppn: Ppn| {
-        let lost = |what: &str| {
-            Err(VolumeError::Damaged(format!(
-                "row {row} lies on unit {ppn}, {what}"
-            )))
-        };
+        let lost = |what: &str| damaged(row, ppn, what);
         if ppn.0 >= geometry.units() {
             return lost("which does not exist");
         }

@@ -9,13 +9,13 @@
 
 use std::collections::BTreeMap;
 
-use flashlore_content::history::History;
-use flashlore_flash::{BlockId, Geometry, ObjectId, Ppn};
+use flashlore_flash::{BlockId, Geometry, Ppn};
 
 use super::replayed::{Lost, Replayed};
+use super::valid::has;
 use crate::error::VolumeError;
-use crate::format::{BlockState, MapRow, ObjectPlace, Record, Slot, UnitKind};
-use crate::load::{Tables, objects_of};
+use crate::format::{BlockState, MapRow, ObjectPlace, ObjectRow, Record, Slot, UnitKind};
+use crate::load::Tables;
 use crate::scan::ActiveBlock;
 use crate::unit::Units;
 
@@ -37,8 +37,8 @@ pub(super) fn stand_in(
         return Ok(());
     }
     let plain = !units.id.has_objects();
-    let owned = owned(geometry, plain, replayed);
-    let is_free = |&ppn: &Ppn| owned[ppn.index() / 64] & (1 << (ppn.0 % 64)) == 0;
+    let valid = replayed.valid.clone();
+    let is_free = |&ppn: &Ppn| !has(&valid, ppn);
     let taken = (0..geometry.blocks()).map(BlockId).flat_map(|block| {
         let (generation, pages) = life(tables, active, block);
         let first = geometry.first_unit(block).0;
@@ -89,9 +89,17 @@ fn place(plain: bool, replayed: &mut Replayed, at: usize, ppn: Ppn) {
     let lost = &mut replayed.lost[at];
     lost.unit = ppn;
     let owner = lost.owner.index();
-    match plain {
-        true => replayed.map[owner] = MapRow::of_unit(ppn),
-        false => replayed.placed.objects[owner].place = ObjectPlace::Unit(ppn),
+    replayed.valid[ppn.index() / 64] |= 1 << (ppn.0 % 64);
+    match (&mut replayed.changes, plain) {
+        (Some(changes), true) => changes.map.set(owner, MapRow::of_unit(ppn)),
+        (Some(changes), false) => {
+            if let Some(row) = changes.objects.get(owner) {
+                let place = ObjectPlace::Unit(ppn);
+                changes.objects.set(owner, ObjectRow { place, ..row });
+            }
+        }
+        (None, true) => replayed.map[owner] = MapRow::of_unit(ppn),
+        (None, false) => replayed.placed.objects[owner].place = ObjectPlace::Unit(ppn),
     }
 }
 
@@ -103,42 +111,4 @@ fn life(tables: &Tables, active: &BTreeMap<BlockId, ActiveBlock>, block: BlockId
         None if row.state == BlockState::Free => (row.generation, 0),
         None => (row.generation, row.taken),
     }
-}
-
-/// A bit for each unit, set where something that is not lost lies.
-fn owned(geometry: &Geometry, plain: bool, replayed: &Replayed) -> Vec<u64> {
-    let mut owned = vec![0u64; (geometry.units() as usize).div_ceil(64)];
-    let mut own = |ppn: Ppn| {
-        if ppn.0 < geometry.units() {
-            owned[ppn.index() / 64] |= 1 << (ppn.0 % 64);
-        }
-    };
-    let is_lost = |owner: ObjectId| {
-        let lost = &replayed.lost;
-        lost.binary_search_by_key(&owner, |lost| lost.owner).is_ok()
-    };
-    if plain {
-        let pages = (0..).map(ObjectId).zip(&replayed.map);
-        pages
-            .filter(|&(lpn, _)| !is_lost(lpn))
-            .for_each(|(_, row)| own(row.as_unit()));
-        return owned;
-    }
-    let placed = &replayed.placed;
-    for pack in placed.packs.iter().flatten() {
-        own(pack.location);
-    }
-    let kept = replayed.history.iter().flat_map(History::objects);
-    for handle in objects_of(&replayed.map).chain(kept) {
-        let Some(row) = placed.objects.get(handle.index()) else {
-            continue;
-        };
-        let base = row.base().and_then(|base| placed.objects.get(base.index()));
-        for row in [Some(row), base].into_iter().flatten() {
-            if let ObjectPlace::Unit(unit) = row.place {
-                own(unit);
-            }
-        }
-    }
-    owned
 }

@@ -6,7 +6,10 @@
 //! | `names` | which objects they mean |
 //! | `state` | the state while events are applied |
 //! | `overlay` | rows of a checkpoint, and what has become of them |
+//! | `reopened` | units where something else lies than the checkpoint says |
+//! | `difference` | which objects of the checkpoint stay, told by their references alone |
 //! | `placement` | where everything lies that something refers to in the end |
+//! | `valid` | which units hold something in the end |
 //! | `lost` | units that stand for content that is nowhere |
 //! | `locations` | no two rows lie on one unit, and none where nothing was programmed |
 //! | `replayed` | what a replay ends with |
@@ -21,31 +24,36 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use flashlore_flash::{BlockId, Geometry, Ppn};
+use flashlore_flash::{BlockId, Geometry};
 
 use crate::error::VolumeError;
 use crate::format::{MapRow, ObjectRow, Root, Superblock};
-use crate::load::{JournalTail, Tables};
+use crate::load::{JournalTail, Known, StoredRows, Tables};
 use crate::scan::{ActiveBlock, FoundUnit};
 use crate::unit::Units;
 use crate::young::Young;
 
+mod difference;
 mod evidence;
 mod locations;
 mod lost;
 mod names;
 mod overlay;
 mod placement;
+mod reopened;
 mod replayed;
 mod state;
+mod valid;
 
 pub(crate) use lost::NOWHERE;
 pub(crate) use names::ObjectNames;
 pub(crate) use overlay::RowOverlay;
+pub(crate) use placement::PlacedRows;
+pub(crate) use reopened::Reopened;
 pub(crate) use replayed::{Lost, Replayed};
 
 use evidence::{Evidence, ReplayEvent, ReplayEventKind};
-use locations::check_locations;
+use locations::{check_changed, check_locations};
 use lost::stand_in;
 use state::ReplayState;
 
@@ -57,58 +65,44 @@ pub(crate) struct Basis<'a> {
     pub root: &'a Root,
 }
 
-/// Replays.
+/// Replays. With `rows` map and objects of the checkpoint are read there as they are needed, and what differs is answered;
+/// otherwise `tables` has them, and all of them are gone through.
 ///
 /// # Errors
 /// Something that was durable once is missing, or the medium fails.
 pub(crate) fn replay(
     on: &Basis<'_>,
     mut tables: Tables,
+    rows: Option<&StoredRows>,
     tail: &JournalTail,
     active: &BTreeMap<BlockId, ActiveBlock>,
     found: &[FoundUnit],
 ) -> Result<Replayed, VolumeError> {
-    let Basis {
-        units,
-        superblock,
-        geometry,
-        root,
-    } = on;
-    let id = &superblock.identity;
-    let was_reopened = |ppn: Ppn| {
-        let page = geometry.page_in_block(geometry.page_of(ppn));
-        let active = active.get(&geometry.block_of(ppn));
-        ppn.0 < geometry.units() && active.is_some_and(|active| page.0 >= active.known)
-    };
+    let (geometry, root) = (on.geometry, on.root);
+    let reopened = Reopened { geometry, active };
     let evidence = Evidence::gather(root, tail, found);
-    let mut order = evidence.order(root.sequence, &superblock.epochs)?;
-    let names = ObjectNames::new(&tables, root.sequence, id.naming(), &evidence, &order);
-    let state = loop {
-        let mut state = ReplayState::new(id, root, &tables, &names);
-        for &event in &order {
-            state.apply(event, &evidence)?;
+    let placed = placed(on, (&tables, rows), &evidence, found, &reopened);
+    // What follows from a page that could not be read is nothing.
+    rows.map_or(Ok(()), StoredRows::heed)?;
+    let (order, mut replayed, differing) = placed?;
+    match rows {
+        Some(rows) => {
+            valid::refuse_impossible(rows, geometry, &tables.blocks)?;
+            replayed.valid = valid::changed(rows, &reopened, &differing, &replayed);
+            check_changed(&tables, &reopened, rows, &differing, &replayed)?;
+            rows.heed()?;
+            replayed.changes = Some(differing);
+            replayed.valid_before = rows.valid().to_vec();
         }
-        state.advance(&evidence);
-        let Some(write_seq) = state.without_content(&evidence) else {
-            break state;
-        };
-        order.truncate(order.partition_point(|&event| event < write_seq));
-    };
-    let sequence = order.last().copied().unwrap_or(root.sequence);
-    if superblock.epochs.iter().any(|e| e.after > sequence) {
-        return Err(VolumeError::Damaged(format!(
-            "the content of an event after {sequence} was durable once and is missing"
-        )));
+        None => {
+            let map = std::mem::take(&mut tables.map);
+            replayed.map = differing.map.applied_to(map, MapRow::NONE);
+            let objects = std::mem::take(&mut tables.objects);
+            replayed.placed.objects = differing.objects.applied_to(objects, ObjectRow::NONE);
+            replayed.valid = valid::all(geometry, !on.units.id.has_objects(), &replayed);
+        }
     }
-    let (mut replayed, rows) = state.finish(id, &evidence, found, &was_reopened)?;
-    drop(names);
-    let map = std::mem::take(&mut tables.map);
-    replayed.map = rows.map.applied_to(map, MapRow::NONE);
-    let objects = std::mem::take(&mut tables.objects);
-    replayed.placed.objects = rows.objects.applied_to(objects, ObjectRow::NONE);
-    stand_in(units, geometry, &tables, active, &mut replayed)?;
-    replayed.sequence = sequence;
-    replayed.events = order.len() as u64;
+    stand_in(&on.units, geometry, &tables, active, &mut replayed)?;
     replayed.young = young(root, geometry, &order, found);
     for lost in replayed
         .lost
@@ -128,8 +122,49 @@ pub(crate) fn replay(
             });
         }
     }
-    check_locations(id, geometry, &tables, active, &replayed)?;
+    if rows.is_none() {
+        check_locations(on.units.id, geometry, &tables, active, &replayed)?;
+    }
     Ok(replayed)
+}
+
+/// Applies the events and places what they leave; answers those that count, too.
+fn placed(
+    on: &Basis<'_>,
+    (tables, rows): (&Tables, Option<&StoredRows>),
+    evidence: &Evidence<'_>,
+    found: &[FoundUnit],
+    reopened: &Reopened<'_>,
+) -> Result<(Vec<u64>, Replayed, PlacedRows), VolumeError> {
+    let Basis {
+        superblock, root, ..
+    } = on;
+    let id = &superblock.identity;
+    let known = rows.map_or(Known::Loaded(tables), Known::Stored);
+    let tables = (tables, known);
+    let mut order = evidence.order(root.sequence, &superblock.epochs)?;
+    let names = ObjectNames::new(tables, root.sequence, id.naming(), evidence, &order);
+    let state = loop {
+        let mut state = ReplayState::new(id, root, tables, &names);
+        for &event in &order {
+            state.apply(event, evidence)?;
+        }
+        state.advance(evidence);
+        let Some(write_seq) = state.without_content(evidence) else {
+            break state;
+        };
+        order.truncate(order.partition_point(|&event| event < write_seq));
+    };
+    let sequence = order.last().copied().unwrap_or(root.sequence);
+    if superblock.epochs.iter().any(|e| e.after > sequence) {
+        return Err(VolumeError::Damaged(format!(
+            "the content of an event after {sequence} was durable once and is missing"
+        )));
+    }
+    let (mut replayed, differing) = state.finish(id, evidence, found, reopened)?;
+    replayed.sequence = sequence;
+    replayed.events = order.len() as u64;
+    Ok((order, replayed, differing))
 }
 
 /// Writes since the checkpoint that count, in the blocks they lie in.

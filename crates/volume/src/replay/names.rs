@@ -12,12 +12,12 @@ use flashlore_flash::ObjectId;
 
 use super::evidence::Evidence;
 use crate::format::{Naming, ObjectName};
-use crate::load::{Tables, objects_of};
+use crate::load::{Known, Tables, objects_of};
 use crate::place::Name;
 
 /// The objects that can be named.
 pub(crate) struct ObjectNames<'a> {
-    tables: &'a Tables,
+    known: Known<'a>,
     since: u64,
     /// Objects of the checkpoint by write sequence number, where they are named so.
     by_write: HashMap<u64, ObjectId>,
@@ -31,7 +31,7 @@ impl<'a> ObjectNames<'a> {
     /// Those of a checkpoint that holds everything up to an event, and of the writes since that count: `order` are the
     /// events that do.
     pub(super) fn new(
-        tables: &'a Tables,
+        (tables, known): (&Tables, Known<'a>),
         since: u64,
         naming: Naming,
         evidence: &Evidence<'_>,
@@ -57,7 +57,7 @@ impl<'a> ObjectNames<'a> {
             .values_mut()
             .for_each(|writes| writes.sort_unstable());
         ObjectNames {
-            tables,
+            known,
             since,
             by_write,
             makers,
@@ -88,7 +88,7 @@ impl<'a> ObjectNames<'a> {
         {
             return Some(Name::New(write_seq));
         }
-        let known = self.tables.objects.get(object.index())?.write_seq;
+        let known = self.known.object(object)?.write_seq;
         (known != 0 && known as u32 == half).then_some(Name::Old(object))
     }
 }

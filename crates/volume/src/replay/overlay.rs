@@ -5,20 +5,20 @@
 use std::collections::HashMap;
 
 /// Rows, some of which differ from those of a checkpoint.
-#[derive(Debug)]
 pub(crate) struct RowOverlay<'a, R> {
-    known: &'a [R],
+    /// A row of the checkpoint, if there is such a one.
+    known: Box<dyn Fn(usize) -> Option<R> + 'a>,
     changed: HashMap<usize, R>,
     len: usize,
 }
 
 impl<'a, R: Copy> RowOverlay<'a, R> {
-    /// Those of the checkpoint.
-    pub fn new(known: &'a [R]) -> Self {
+    /// Those of the checkpoint, of which there are so many.
+    pub fn new(len: usize, known: impl Fn(usize) -> Option<R> + 'a) -> Self {
         RowOverlay {
-            known,
+            known: Box::new(known),
             changed: HashMap::new(),
-            len: known.len(),
+            len,
         }
     }
 
@@ -29,8 +29,8 @@ impl<'a, R: Copy> RowOverlay<'a, R> {
 
     /// A row, if there is such a one.
     pub fn get(&self, row: usize) -> Option<R> {
-        let changed = self.changed.get(&row);
-        changed.or_else(|| self.known.get(row)).copied()
+        let changed = self.changed.get(&row).copied();
+        changed.or_else(|| (self.known)(row))
     }
 
     /// All of them, in order.
@@ -71,6 +71,21 @@ pub(crate) struct RowChanges<R> {
 }
 
 impl<R: Copy> RowChanges<R> {
+    /// A row that differs.
+    pub fn get(&self, row: usize) -> Option<R> {
+        self.changed.get(&row).copied()
+    }
+
+    /// A row becomes another.
+    pub fn set(&mut self, row: usize, becomes: R) {
+        self.changed.insert(row, becomes);
+    }
+
+    /// The rows that differ, in no order.
+    pub fn rows(&self) -> impl Iterator<Item = (usize, R)> + '_ {
+        self.changed.iter().map(|(&row, &becomes)| (row, becomes))
+    }
+
     /// The rows of the checkpoint with what has become of them.
     pub fn applied_to(self, mut rows: Vec<R>, filler: R) -> Vec<R> {
         rows.resize(self.len, filler);
@@ -88,7 +103,7 @@ mod tests {
     #[test]
     fn rows_are_those_of_the_checkpoint_but_for_what_was_set() {
         let known = vec![10, 11, 12];
-        let mut rows = RowOverlay::new(&known);
+        let mut rows = RowOverlay::new(known.len(), |row| known.get(row).copied());
         rows.set(1, 21);
         rows.extend_to(5, 0);
         rows.extend_to(2, 9);

@@ -6,21 +6,27 @@
 use std::collections::{BTreeSet, HashMap};
 
 use flashlore_content::history::History;
-use flashlore_flash::{Lpn, ObjectId, Ppn};
+use flashlore_flash::{Lpn, ObjectId};
 
+use super::difference::Difference;
 use super::evidence::Evidence;
 use super::overlay::{RowChanges, RowOverlay};
+use super::reopened::Reopened;
 use super::replayed::{Lost, Replayed};
 use super::state::ReplayState;
 use crate::error::VolumeError;
 use crate::format::{Identity, MapRow, ObjectRow, Table};
+use crate::load::Known;
 use crate::place::{Copies, Name, Placed, place};
 use crate::scan::{FoundUnit, Quality};
 
 /// What has become of the rows of the checkpoint.
-pub(super) struct PlacedRows {
+#[derive(Debug)]
+pub(crate) struct PlacedRows {
     pub map: RowChanges<MapRow>,
     pub objects: RowChanges<ObjectRow>,
+    /// Objects of the checkpoint to which nothing refers any more, where not all objects were gone through.
+    pub gone: Vec<ObjectId>,
 }
 
 impl ReplayState<'_> {
@@ -30,7 +36,7 @@ impl ReplayState<'_> {
         id: &Identity,
         evidence: &Evidence<'_>,
         found: &[FoundUnit],
-        was_reopened: &dyn Fn(Ppn) -> bool,
+        reopened: &Reopened<'_>,
     ) -> Result<(Replayed, PlacedRows), VolumeError> {
         self.changed.sort_unstable();
         self.changed.dedup();
@@ -43,14 +49,19 @@ impl ReplayState<'_> {
             history: self.history.take(),
             notes: std::mem::take(&mut self.notes),
             window: evidence.window,
+            kept: Vec::new(),
+            kept_made: Vec::new(),
+            changes: None,
+            valid: Vec::new(),
+            valid_before: Vec::new(),
             young: HashMap::new(),
             events: 0,
             lost: Vec::new(),
         };
         let rows = if id.has_objects() {
-            self.place_objects(id, evidence, found, was_reopened, &mut replayed)?
+            self.place_objects(id, evidence, found, reopened, &mut replayed)?
         } else {
-            self.place_pages(evidence, was_reopened, &mut replayed)
+            self.place_pages(evidence, reopened, &mut replayed)
         };
         Ok((replayed, rows))
     }
@@ -58,17 +69,20 @@ impl ReplayState<'_> {
     fn place_pages(
         self,
         evidence: &Evidence<'_>,
-        was_reopened: &dyn Fn(Ppn) -> bool,
+        reopened: &Reopened<'_>,
         out: &mut Replayed,
     ) -> PlacedRows {
         let mut map = self.old;
+        let pages: Vec<Lpn> = match self.known {
+            Known::Loaded(_) => (0..map.len() as u32).map(Lpn).collect(),
+            Known::Stored(rows) => Difference::overwritten_pages(rows, reopened),
+        };
         // What lay in a block that was opened again lies elsewhere now, or is lost.
-        let mut lost: BTreeSet<Lpn> = BTreeSet::new();
-        for (lpn, row) in (0..).map(Lpn).zip(map.all()) {
-            if row.is_some() && was_reopened(row.as_unit()) {
-                lost.insert(lpn);
-            }
-        }
+        let is_gone = |lpn: &Lpn| {
+            let row = map.get(lpn.index()).filter(|row| row.is_some());
+            row.is_some_and(|row| reopened.has(row.as_unit()))
+        };
+        let mut lost: BTreeSet<Lpn> = pages.into_iter().filter(is_gone).collect();
         // A copy of an older write is a copy of what the checkpoint holds there.
         for unit in evidence.best.units().chain(&evidence.nameless) {
             let (lpn, write_seq) = (unit.record.lpn, unit.record.write_seq);
@@ -93,7 +107,8 @@ impl ReplayState<'_> {
             .collect();
         PlacedRows {
             map: map.into_changes(),
-            objects: RowOverlay::new(&[]).into_changes(),
+            objects: RowOverlay::new(0, |_| None).into_changes(),
+            gone: Vec::new(),
         }
     }
 
@@ -102,49 +117,62 @@ impl ReplayState<'_> {
         id: &Identity,
         evidence: &Evidence<'_>,
         found: &[FoundUnit],
-        was_reopened: &dyn Fn(Ppn) -> bool,
+        reopened: &Reopened<'_>,
         out: &mut Replayed,
     ) -> Result<PlacedRows, VolumeError> {
-        let mut map = self.old;
-        let rows = self.tables.objects.len();
-        let born = &self.born;
-        let name = |number: ObjectId| match born.get(number.index().wrapping_sub(rows)) {
-            Some(&write_seq) => Name::New(write_seq),
-            None => Name::Old(number),
+        let difference = match self.known {
+            Known::Loaded(_) => None,
+            Known::Stored(rows) => Some(Difference::of(rows, &self, &out.changed_pages)),
         };
-        let kept = out.history.iter().flat_map(History::objects).map(name);
-        let old = map.all().map(MapRow::as_object);
-        let old = old.filter(|handle| handle.is_some());
-        let named = old.map(Name::Old);
-        let named = named.chain(self.new.values().map(|&write_seq| Name::New(write_seq)));
+        let stays = difference
+            .as_ref()
+            .map(|difference| |handle: ObjectId| difference.stays(handle));
         let copies = Copies {
             tables: self.tables,
+            known: self.known,
+            stays: stays
+                .as_ref()
+                .map(|stays| stays as &dyn Fn(ObjectId) -> bool),
             names: self.names,
             best: &evidence.best,
             found,
             trusted: id.trusts_digests(),
             encodes: id.encoding.is_on(),
             most: Table::handles(id),
-            was_reopened,
+            reopened,
         };
-        // Of packed values alone it is asked.
-        let is_packed = |handle: &ObjectId| {
-            let row = self.tables.objects.get(handle.index());
-            row.is_some_and(|row| row.packed().is_some())
+        let (named, page_of) = match &difference {
+            Some(difference) => {
+                let moved = difference.moved(&self, &evidence.best, reopened);
+                let named: Vec<Name> = moved.into_iter().map(Name::Old).collect();
+                (named, HashMap::new())
+            }
+            None => self.all_of_the_checkpoint(&out.history),
         };
-        let page_of = (map.all().map(MapRow::as_object))
-            .zip((0..).map(Lpn))
-            .filter(|(handle, _)| handle.is_some() && is_packed(handle))
-            .collect();
-        let (placed, objects) = place(&copies, named.chain(kept), &page_of)?;
+        let new = self.write_seqs().map(Name::New);
+        let (placed, objects) = place(&copies, named.into_iter().chain(new), &page_of)?;
+        let gone = difference.iter().flat_map(Difference::gone).collect();
+        let objects = objects.into_changes();
+        let rows = self.known.handles();
+        let name = |number: ObjectId| match self.born.get(number.index().wrapping_sub(rows)) {
+            Some(write_seq) => placed.made[write_seq],
+            None => number,
+        };
+        if let Some(history) = &mut out.history
+            && !self.born.is_empty()
+        {
+            history.rename(name);
+        }
+        let kept = self.kept.iter().filter(|(_, more)| **more != 0);
+        for (&number, &more) in kept {
+            match number.index() < rows {
+                true => out.kept.push((number, more)),
+                false => out.kept_made.push((name(number), more as u32)),
+            }
+        }
+        let mut map = self.old;
         for (lpn, write_seq) in self.new {
             map.set(lpn.index(), MapRow::of_object(placed.made[&write_seq]));
-        }
-        if let Some(history) = &mut out.history {
-            history.rename(|number| match name(number) {
-                Name::New(write_seq) => placed.made[&write_seq],
-                Name::Old(handle) => handle,
-            });
         }
         let lost = placed.lost.iter();
         let lost = lost.filter_map(|&lost| Some((lost, objects.get(lost.index())?)));
@@ -154,7 +182,28 @@ impl ReplayState<'_> {
         out.placed = placed;
         Ok(PlacedRows {
             map: map.into_changes(),
-            objects: objects.into_changes(),
+            objects,
+            gone,
         })
+    }
+
+    /// All objects of the checkpoint that something refers to, and of the packed ones which page does.
+    fn all_of_the_checkpoint(
+        &self,
+        history: &Option<History>,
+    ) -> (Vec<Name>, HashMap<ObjectId, Lpn>) {
+        let rows = self.known.handles();
+        let kept = history.iter().flat_map(History::objects);
+        let kept = kept.filter(|number| number.index() < rows);
+        let mapped = || self.old.all().map(MapRow::as_object);
+        let named = mapped().filter(|handle| handle.is_some()).chain(kept);
+        // Of packed values alone it is asked.
+        let is_packed = |handle: &ObjectId| {
+            let row = self.known.object(*handle);
+            row.is_some_and(|row| row.packed().is_some())
+        };
+        let pages = mapped().zip((0..).map(Lpn));
+        let packed = pages.filter(|(handle, _)| handle.is_some() && is_packed(handle));
+        (named.map(Name::Old).collect(), packed.collect())
     }
 }

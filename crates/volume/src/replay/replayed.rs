@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use flashlore_content::history::History;
 use flashlore_flash::{BlockId, Lpn, ObjectId, Ppn};
 
+use super::placement::PlacedRows;
 use crate::format::MapRow;
 use crate::notes::Notes;
 use crate::place::Placed;
@@ -22,6 +23,16 @@ pub(crate) struct Replayed {
     pub map: Vec<MapRow>,
     /// Objects and packed pages.
     pub placed: Placed,
+    /// What differs from the rows of the checkpoint, where map and objects are not there as a whole.
+    pub changes: Option<PlacedRows>,
+    /// Entries of the history that name an object of the checkpoint: more or fewer.
+    pub kept: Vec<(ObjectId, i64)>,
+    /// The same of those that it does not have.
+    pub kept_made: Vec<(ObjectId, u32)>,
+    /// A bit for each unit on which something lies that is needed.
+    pub valid: Vec<u64>,
+    /// The same as the checkpoint has it, where it tells.
+    pub valid_before: Vec<u64>,
     /// Rows of the map that changed since the checkpoint.
     pub changed_pages: Vec<Lpn>,
     /// Old versions, where they are kept.

@@ -15,8 +15,8 @@ use super::evidence::{Evidence, ReplayEvent, ReplayEventKind};
 use super::names::ObjectNames;
 use super::overlay::RowOverlay;
 use crate::error::VolumeError;
-use crate::format::{Change, Identity, MapRow, ObjectName, Root};
-use crate::load::Tables;
+use crate::format::{Change, Identity, MapRow, ObjectName, ObjectRow, Root};
+use crate::load::{Known, Tables};
 use crate::notes::Notes;
 use crate::place::Name;
 use crate::policies::history_options;
@@ -25,6 +25,7 @@ use crate::scan::{FoundUnit, Quality};
 /// What addresses hold, and what is remembered of them.
 pub(super) struct ReplayState<'a> {
     pub tables: &'a Tables,
+    pub known: Known<'a>,
     plain: bool,
     /// By address what the checkpoint knows: the unit on a plain volume, otherwise the object.
     pub old: RowOverlay<'a, MapRow>,
@@ -34,6 +35,8 @@ pub(super) struct ReplayState<'a> {
     /// Which objects the events mean.
     pub names: &'a ObjectNames<'a>,
     pub history: Option<History>,
+    /// By number, how many more entries of the history refer to an object than in the checkpoint.
+    pub kept: HashMap<ObjectId, i64>,
     pub notes: Notes,
     /// Writes since the checkpoint that the history has named, and their numbers.
     pub born: Vec<u64>,
@@ -43,7 +46,12 @@ pub(super) struct ReplayState<'a> {
 }
 
 impl<'a> ReplayState<'a> {
-    pub fn new(id: &Identity, root: &Root, tables: &'a Tables, names: &'a ObjectNames<'a>) -> Self {
+    pub fn new(
+        id: &Identity,
+        root: &Root,
+        (tables, known): (&'a Tables, Known<'a>),
+        names: &'a ObjectNames<'a>,
+    ) -> Self {
         let history = history_options(id).map(|options| {
             let versions = tables.versions.iter().copied();
             let pins = tables.pins.iter().cloned();
@@ -51,7 +59,11 @@ impl<'a> ReplayState<'a> {
         });
         ReplayState {
             plain: !id.has_objects(),
-            old: RowOverlay::new(&tables.map),
+            old: RowOverlay::new(known.pages(), move |row| {
+                (row < known.pages()).then(|| known.map_row(Lpn(row as u32)))
+            }),
+            known,
+            kept: HashMap::new(),
             new: HashMap::new(),
             changed: Vec::new(),
             names,
@@ -132,6 +144,8 @@ impl<'a> ReplayState<'a> {
             )));
         };
         let mut ended = Vec::new();
+        let kept = &mut self.kept;
+        let mut give_up = |object: ObjectId| *kept.entry(object).or_default() -= 1;
         let forgotten = |error: TooOld| VolumeError::Damaged(format!("event {sequence}: {error}"));
         match change {
             Change::Rewind { instant } => {
@@ -154,10 +168,10 @@ impl<'a> ReplayState<'a> {
             }
             Change::Snapshot { instant, .. } => history.snapshot(instant).map_err(forgotten)?,
             Change::DeleteSnapshot { instant } => {
-                history.delete_snapshot(instant, &mut |_| {});
+                history.delete_snapshot(instant, &mut give_up);
             }
-            Change::Purge { first, end } => history.purge(first..end, &mut |_| {}),
-            Change::Forget { before } => ended = history.forget_before(before, &mut |_| {}),
+            Change::Purge { first, end } => history.purge(first..end, &mut give_up),
+            Change::Forget { before } => ended = history.forget_before(before, &mut give_up),
             Change::Note { .. } | Change::Share { .. } | Change::Trim { .. } => {}
         }
         match self.notes.apply(stamp, change, payload, &ended) {
@@ -174,7 +188,7 @@ impl<'a> ReplayState<'a> {
             let row = self.old.get(lpn.index());
             return row.unwrap_or(MapRow::NONE).as_object();
         };
-        let next = ObjectId((self.tables.objects.len() + self.born.len()) as u32);
+        let next = ObjectId((self.known.handles() + self.born.len()) as u32);
         let number = *self.numbers.entry(write_seq).or_insert(next);
         if number == next {
             self.born.push(write_seq);
@@ -183,7 +197,7 @@ impl<'a> ReplayState<'a> {
     }
 
     fn set_number(&mut self, lpn: Lpn, number: ObjectId) {
-        let rows = self.tables.objects.len();
+        let rows = self.known.handles();
         self.clear(lpn);
         match self.born.get(number.index().wrapping_sub(rows)) {
             Some(&write_seq) => self.set(lpn, write_seq),
@@ -196,6 +210,9 @@ impl<'a> ReplayState<'a> {
         self.changed.push(lpn);
         if self.history.is_some() {
             let number = self.number(lpn);
+            if number.is_some() {
+                *self.kept.entry(number).or_default() += 1;
+            }
             if let Some(history) = &mut self.history {
                 history.record(lpn, number, stamp);
             }
@@ -214,13 +231,15 @@ impl<'a> ReplayState<'a> {
 
     /// All events have been applied: the window begins where it must.
     pub fn advance(&mut self, evidence: &Evidence<'_>) {
+        let kept = &mut self.kept;
+        let mut give_up = |object: ObjectId| *kept.entry(object).or_default() -= 1;
         if let Some(history) = &mut self.history {
-            history.advance(evidence.window, &mut |_| {});
+            history.advance(evidence.window, &mut give_up);
             // That the window began later still, for entries to have room, may have been lost.
             while history.is_over()
                 && let Some(to) = history.stamp_to_drop(1)
             {
-                history.advance(to, &mut |_| {});
+                history.advance(to, &mut give_up);
             }
             // What made it begin there may be lost; what comes is later all the same.
             self.stamp = self.stamp.max(evidence.window);
@@ -228,10 +247,10 @@ impl<'a> ReplayState<'a> {
     }
 
     /// Writes since the checkpoint that something refers to.
-    fn write_seqs(&self) -> impl Iterator<Item = u64> + '_ {
-        let rows = self.tables.objects.len();
-        let kept = self.history.iter().flat_map(History::objects);
-        let kept = kept.filter_map(move |number| {
+    pub fn write_seqs(&self) -> impl Iterator<Item = u64> + '_ {
+        let rows = self.known.handles();
+        let kept = self.kept.iter().filter(|(_, more)| **more > 0);
+        let kept = kept.filter_map(move |(number, _)| {
             let at = number.index().checked_sub(rows)?;
             self.born.get(at).copied()
         });
@@ -252,7 +271,7 @@ impl<'a> ReplayState<'a> {
         let has_base = |base: ObjectName, event: u64| match self.names.meant(base, event) {
             Some(Name::New(base)) => is_there(&base).is_some_and(is_no_delta),
             Some(Name::Old(handle)) => {
-                let row = &self.tables.objects[handle.index()];
+                let row = self.known.object(handle).unwrap_or(ObjectRow::NONE);
                 is_there(&row.write_seq).map_or(row.base().is_none(), is_no_delta)
             }
             None => false,

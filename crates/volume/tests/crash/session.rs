@@ -259,7 +259,11 @@ impl Session {
         if let Some(options) = self.similar {
             volume.find_similar_bases(options);
         }
-        self.unless_off(is_sound(&volume))?;
+        let sound = self.unless_off(guarded(|| volume.check()))?;
+        let has_lost_tables = volume.table_failures() > 0 && self.oracle.was_damaged();
+        if let (Err(how), false) = (sound, has_lost_tables) {
+            return broken(format!("check() says: {how}"));
+        }
         let state = self.unless_off(read_all(&mut volume))?;
         let told = self.unless_off(told(&mut volume, &self.oracle))?;
         self.work.instants += told.as_ref().map_or(0, |t| t.instants.len() as u64);
@@ -276,6 +280,10 @@ impl Session {
             self.unreadable = (bad.len(), old_is_bad);
             guarded(|| judge_findings(&mut volume, checked, &bad, old_is_bad))?
                 .map_err(Stop::Broken)?;
+        }
+        // What was to be written to what the pages hold that cannot be read would be refused.
+        if has_lost_tables {
+            return Err(Stop::Refused);
         }
         self.volume = Some(volume);
         Ok(())

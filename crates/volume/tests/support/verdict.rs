@@ -32,7 +32,8 @@ pub fn judge_refusal(error: &VolumeError, checked: &Checked) -> Result<(), Strin
     }
 }
 
-/// Judges what is told of a volume that opened: `bad` addresses cannot be read, and something old if `old_is_bad`.
+/// Judges what is told of a volume that opened, once all of its tables were looked at: `bad` addresses cannot be read, and
+/// something old if `old_is_bad`.
 ///
 /// # Errors
 /// A sentence that says what is wrong.
@@ -42,7 +43,14 @@ pub fn judge_findings(
     bad: &[u32],
     old_is_bad: bool,
 ) -> Result<(), String> {
-    let report = checked.map_err(|error| format!("opened, but not checked: {error}"))?;
+    let has_lost_tables = volume.table_failures() > 0;
+    let report = match checked {
+        // What the pages hold that cannot be read is an error for whoever needs it, and for the check as a whole.
+        Err(_) if has_lost_tables => return Ok(()),
+        Err(error) => return Err(format!("opened, but not checked: {error}")),
+        Ok(_) if has_lost_tables => return Err("a check without a page of the tables".to_owned()),
+        Ok(report) => report,
+    };
     if !bad.is_empty() || old_is_bad {
         if report.is_clean() {
             return Err("a clean check".to_owned());

@@ -97,6 +97,10 @@ impl FreeRows for PageLists {
             .collect())
     }
 
+    fn claim(&mut self, _rows: &[usize], _links: &mut impl Links) {
+        unreachable!("a simulated device begins empty")
+    }
+
     fn restore(&mut self, _free: &[usize], _rows: usize, _links: &mut impl Links) {
         unreachable!("a simulated device begins empty")
     }

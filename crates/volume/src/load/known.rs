@@ -1,0 +1,159 @@
+//! The rows of a checkpoint that a replay asks for: of tables that were loaded as a whole, or of the store, where a page is
+//! read when one of its rows is asked for.
+//!
+//! Invariant: once a page of the store could not be read, the store has noted it ([`StoredTables::take_error`]), and nothing
+//! that was answered since can be trusted.
+
+use std::collections::HashMap;
+
+use flashlore_content::{Content, Digest, DigestTag};
+use flashlore_flash::{Lpn, ObjectId, Owner, Ppn, Row, TableName};
+use flashlore_ftl::mapping::objects::Object;
+use flashlore_medium::Medium;
+use flashlore_metadata::{Stored, StoredTables};
+
+use super::counts::spilled;
+use super::stored::Rows;
+use super::{Tables, of_store};
+use crate::error::VolumeError;
+use crate::format::{Areas, Identity, MapRow, ObjectNote, ObjectRow, Root, Table};
+
+/// Map and objects of a checkpoint.
+#[derive(Clone, Copy)]
+pub(crate) enum Known<'a> {
+    /// All rows are in memory.
+    Loaded(&'a Tables),
+    /// They are in the store.
+    Stored(&'a StoredRows),
+}
+
+impl Known<'_> {
+    /// What a logical page refers to.
+    pub fn map_row(self, lpn: Lpn) -> MapRow {
+        match self {
+            Known::Loaded(tables) => tables.map.get(lpn.index()).copied(),
+            Known::Stored(rows) => rows.map_row(lpn),
+        }
+        .unwrap_or(MapRow::NONE)
+    }
+
+    /// Logical pages.
+    pub fn pages(self) -> usize {
+        match self {
+            Known::Loaded(tables) => tables.map.len(),
+            Known::Stored(rows) => rows.id.exported as usize,
+        }
+    }
+
+    /// The row of an object, if there is such a handle.
+    pub fn object(self, handle: ObjectId) -> Option<ObjectRow> {
+        match self {
+            Known::Loaded(tables) => tables.objects.get(handle.index()).copied(),
+            Known::Stored(rows) => rows.object(handle),
+        }
+    }
+
+    /// Handles that have a row.
+    pub fn handles(self) -> usize {
+        match self {
+            Known::Loaded(tables) => tables.objects.len(),
+            Known::Stored(rows) => Table::Objects.rows(&rows.id) as usize,
+        }
+    }
+}
+
+/// Map and objects of a checkpoint in the store, and what else it says of units and references.
+pub(crate) struct StoredRows {
+    id: Identity,
+    tables: StoredTables<ObjectNote>,
+    /// References that have no room in the rows of their objects.
+    spilled: HashMap<ObjectId, [u32; 3]>,
+    /// A bit for each unit that is valid.
+    valid: Vec<u64>,
+}
+
+impl StoredRows {
+    /// Those of the checkpoint with this root.
+    ///
+    /// # Errors
+    /// A page that all of it depends on cannot be read.
+    pub fn open(
+        medium: &dyn Medium,
+        id: &Identity,
+        areas: &Areas,
+        root: &Root,
+        tables: StoredTables<ObjectNote>,
+    ) -> Result<Self, VolumeError> {
+        let stored = Stored::open(medium, areas.store, id.key).map_err(of_store)?;
+        let rows = Rows { stored, id };
+        let mut valid = vec![0; Table::Valid.rows(id) as usize];
+        rows.each(Table::Valid, |row, bytes| {
+            valid[row.index()] = u64::decode(bytes);
+        })?;
+        let spilled = spilled(&rows, root.tallies.spilled)?;
+        Ok(StoredRows {
+            id: id.clone(),
+            tables,
+            spilled,
+            valid,
+        })
+    }
+
+    fn map_row(&self, lpn: Lpn) -> Option<MapRow> {
+        let decode = |bytes: &[u8]| MapRow::of_object(ObjectId::decode(bytes));
+        self.tables.read(TableName::Map, lpn.index(), decode)
+    }
+
+    fn object(&self, handle: ObjectId) -> Option<ObjectRow> {
+        let decode = |bytes: &[u8]| ObjectRow::decode(&self.id, bytes);
+        let row = handle.index();
+        self.tables.read(TableName::Objects, row, decode)
+    }
+
+    /// What refers to an object: logical pages, and old versions.
+    pub fn references(&self, handle: ObjectId) -> u64 {
+        let held = match self.id.trusts_digests() {
+            false => self.held::<DigestTag>(handle),
+            true => self.held::<Digest>(handle),
+        };
+        let spilled = self.spilled.get(&handle).copied().unwrap_or_default();
+        u64::from(held) + spilled.iter().map(|&part| u64::from(part)).sum::<u64>()
+    }
+
+    fn held<C: Content>(&self, handle: ObjectId) -> u32 {
+        let held = |bytes: &[u8]| Object::<C, ObjectNote>::decode(bytes).held();
+        let row = handle.index();
+        let held = self.tables.read(TableName::Objects, row, held);
+        held.unwrap_or(0)
+    }
+
+    /// Whose a unit is that is valid.
+    pub fn owner(&self, ppn: Ppn) -> Option<Owner> {
+        let word = self.valid.get(ppn.index() / 64)?;
+        if word >> (ppn.0 % 64) & 1 == 0 {
+            return None;
+        }
+        let unit = ppn.index();
+        self.tables.read(TableName::Owners, unit, Owner::decode)
+    }
+
+    /// Whether pages refer to objects, not to units.
+    pub fn has_objects(&self) -> bool {
+        self.id.has_objects()
+    }
+
+    /// The bits of all units.
+    pub fn valid(&self) -> &[u64] {
+        &self.valid
+    }
+
+    /// Why a page could not be read, if one could not since the last call.
+    ///
+    /// # Errors
+    /// That.
+    pub fn heed(&self) -> Result<(), VolumeError> {
+        self.tables
+            .take_error()
+            .map_or(Ok(()), |error| Err(of_store(error)))
+    }
+}
