@@ -244,7 +244,7 @@ impl Session {
             (self.oracle.is_damaged() && is_refused, &opened, &checked)
         {
             judge_refusal(error, checked).map_err(Stop::Broken)?;
-            return match self.medium.calls() == calls {
+            return match self.may_have_written(calls) {
                 true => Err(Stop::Refused),
                 false => broken(format!("refused after the medium was changed: {error}")),
             };
@@ -336,15 +336,18 @@ impl Session {
         if !is_to_fail || !is_failed(error, Operation::Read) {
             return Ok(opened);
         }
-        // It may have synced what others wrote; and where there is no room in memory, pages of its tables may have gone to
-        // where nothing lies.
-        let may_write = self.table_memory == 0 || self.has_opened_an_epoch();
-        match self.medium.calls() <= calls + 1 || may_write {
+        match self.may_have_written(calls) || self.has_opened_an_epoch() {
             true => Err(Stop::ReadFailed),
             false => broken(format!(
                 "a read failed after the medium was changed: {error}"
             )),
         }
+    }
+
+    /// Whether an opening that ended early did no more since so many calls than it may: sync what others wrote; and where there
+    /// is no room in memory, let pages of its tables go to where nothing lies.
+    fn may_have_written(&self, calls: u64) -> bool {
+        self.medium.calls() <= calls + 1 || self.table_memory == 0
     }
 
     /// The last checkpoint on the medium.
