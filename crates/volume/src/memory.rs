@@ -1,7 +1,7 @@
 //! The memory that an open volume needs, known before it is made.
 //!
-//! It is most while a volume is opened: the tables of the checkpoint, the same with what happened since, and what is
-//! remembered of that exist together. The figures are those of a volume that is as full as it can be; docs/volume.md
+//! It is most while a volume is opened: what happened since the checkpoint exists together with what is made of it, and where
+//! values are encoded all tables of the checkpoint do, before and after. The figures are those of a volume that is as full as it can be; docs/volume.md
 //! sets measurements beside them.
 
 use std::mem::size_of;
@@ -40,6 +40,8 @@ const ADDED: u64 = 16;
 const NAME: u64 = 16;
 /// Bytes of a packed value as a recovery hands it on.
 const RESTORED_VALUE: u64 = 48;
+/// Bitmaps of valid units while a volume is opened: as the checkpoint has it, as it is in the end, and one that is compared.
+const VALID: u64 = 3;
 /// Bytes of the translation layer's record of a block, and of its free list or its queue.
 const BLOCK: u64 = 64;
 
@@ -135,13 +137,32 @@ impl Sizes {
         }
     }
 
-    /// The tables of a checkpoint.
+    /// The tables of a checkpoint. Map and objects are read a page at a time, unless which slots of packed pages are in use
+    /// has to be found out.
     fn loaded(&self) -> u64 {
-        self.exported * NUMBER
-            + bytes::<ObjectRow>(self.objects)
-            + bytes::<PackRow>(self.packs)
-            + bytes::<BlockRow>(self.blocks)
-            + bytes::<(u32, u32, u64)>(self.versions)
+        let rows = bytes::<BlockRow>(self.blocks) + bytes::<(u32, u32, u64)>(self.versions);
+        match self.packs {
+            0 => rows,
+            packs => {
+                rows + self.exported * NUMBER
+                    + bytes::<ObjectRow>(self.objects)
+                    + bytes::<PackRow>(packs)
+            }
+        }
+    }
+
+    /// Pages of the tables in memory.
+    fn cached(&self) -> u64 {
+        (self.table_pages * TABLE_PAGE).min(TABLE_MEMORY)
+    }
+
+    /// What differs from the rows of the checkpoint: pages, objects, and references that came and went.
+    fn differing(&self) -> u64 {
+        let objects = self.found.min(self.objects);
+        hashed(self.programmed.min(self.exported), 8)
+            + hashed(objects, 4 + size_of::<ObjectRow>() as u64)
+            + hashed(objects + self.programmed, 16)
+            + bytes::<FoundObject<u128, ObjectNote>>(objects)
     }
 
     /// The slots of packed pages, a table of small pieces.
@@ -154,38 +175,41 @@ impl Sizes {
 
     /// While the events are replayed over the tables.
     fn replaying(&self) -> u64 {
-        let mut bytes_held = self.loaded() + self.exported * NUMBER + self.history();
-        if self.objects > 0 {
-            bytes_held += hashed(self.values, 16)
-                + 2 * NAME * (self.exported + self.versions)
-                + bytes::<ObjectRow>(self.objects);
+        let mut bytes_held =
+            self.cached() + self.loaded() + self.history() + VALID * self.units / 8;
+        if self.packs == 0 {
+            return bytes_held + self.differing();
         }
-        if self.packs > 0 {
-            bytes_held +=
-                hashed(self.exported, 8) + bytes::<Option<RestoredPack>>(self.packs) + self.slots();
-        }
+        bytes_held += self.exported * NUMBER
+            + hashed(self.values, 16)
+            + 2 * NAME * (self.exported + self.versions)
+            + bytes::<ObjectRow>(self.objects)
+            + hashed(self.exported, 8)
+            + bytes::<Option<RestoredPack>>(self.packs)
+            + self.slots();
         bytes_held
     }
 
     /// While the translation layer is made of what was found.
     fn restoring(&self) -> u64 {
-        let mut bytes_held = self.running() + self.exported * NUMBER;
-        if self.objects > 0 {
-            // What was found of each, its row, and by handle which it is.
-            bytes_held += bytes::<ObjectRow>(self.objects)
-                + bytes::<FoundObject<u128, ObjectNote>>(self.values)
-                + bytes::<Object<u128, ObjectNote>>(self.values)
-                + 2 * NUMBER * self.objects;
+        let mut bytes_held = self.running() + VALID * self.units / 8;
+        if self.packs == 0 {
+            return bytes_held + self.differing() + self.events();
         }
-        if self.packs > 0 {
-            bytes_held += bytes::<Option<RestoredPack>>(self.packs) + self.values * RESTORED_VALUE;
-        }
+        // What was found of each object, its row, and by handle which it is.
+        bytes_held += self.exported * NUMBER
+            + bytes::<ObjectRow>(self.objects)
+            + bytes::<FoundObject<u128, ObjectNote>>(self.values)
+            + bytes::<Object<u128, ObjectNote>>(self.values)
+            + 2 * NUMBER * self.objects
+            + bytes::<Option<RestoredPack>>(self.packs)
+            + self.values * RESTORED_VALUE;
         bytes_held
     }
 
     /// While it is open.
     fn running(&self) -> u64 {
-        let mut bytes_held = (self.table_pages * TABLE_PAGE).min(TABLE_MEMORY)
+        let mut bytes_held = self.cached()
             + self.slots * SLOT
             + self.units / 8
             + self.blocks * (BLOCK + size_of::<BlockLife>() as u64);
