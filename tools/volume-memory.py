@@ -5,8 +5,8 @@ For each size and system: a volume is made and served, filled with pages that al
 encoding, overwritten, so that there are old versions and encoded values), written to until a checkpoint is due soon,
 the server is killed, and served again. The table has the peak of the resident memory (VmHWM of /proc/PID/status)
 after opening, after filling, of the recovery
-after the kill, and of the whole; and the peak of all divided by what `create` says. The volume is thin: its file has
-as many bytes as were written.
+after the kill, and of the whole; the peak of all divided by what `create` says; and the seconds until it served after the
+kill, and after it was ended in order. The volume is thin: its file has as many bytes as were written.
 
     cargo build --release && tools/volume-memory.py --sizes 1,8 --systems plain,ca-ssd,combined
 """
@@ -131,6 +131,12 @@ def fill(program: str, disk: pathlib.Path, size: int, share: float, system: str)
     client.flush()
 
 
+def opened_in(program: str, disk: pathlib.Path) -> tuple[Server, float]:
+    """A server, and the seconds until it served."""
+    start = time.monotonic()
+    return Server(program, disk, []), time.monotonic() - start
+
+
 def measure(program: str, place: pathlib.Path, gib: float, system: str, share: float) -> list[str]:
     """A row of the table."""
     disk = place / "disk"
@@ -144,13 +150,15 @@ def measure(program: str, place: pathlib.Path, gib: float, system: str, share: f
     fill(program, disk, size, share, system)
     filled, resident = server.status("VmHWM"), server.status("VmRSS")
     server.end(signal.SIGKILL)
-    server = Server(program, disk, [])
+    server, killed = opened_in(program, disk)
     recovered, after = server.status("VmHWM"), server.status("VmRSS")
+    server.end(signal.SIGTERM)
+    server, closed = opened_in(program, disk)
     server.end(signal.SIGTERM)
     peak = max(opened, filled, recovered)
     shown = [need, opened, filled, resident, recovered, after]
     row = [system, f"{gib:g}", f"{100 * share:.0f} %", *(f"{value / (1 << 20):.0f}" for value in shown)]
-    return [*row, f"{peak / need:.2f}"]
+    return [*row, f"{peak / need:.2f}", f"{killed:.2f}", f"{closed:.2f}"]
 
 
 def main() -> None:
@@ -163,6 +171,7 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="how much of a volume is filled")
     args = parser.parse_args()
     head = ["system", "GiB", "filled", "need", "open", "fill", "resident", "recover", "after", "peak / need"]
+    head += ["open after kill, s", "open after end, s"]
     print("| " + " | ".join(head) + " |", flush=True)
     print("|" + "---|" * len(head), flush=True)
     for gib in map(float, args.sizes.split(",")):
