@@ -129,7 +129,7 @@ fn plain(
                 stored += i64::from(row.is_some()) - i64::from(before.is_some());
                 own(lpn as u32, row);
             }
-            (map, stored as u64)
+            (map, stored.max(0) as u64)
         }
         None => {
             let rows = state.map.iter().map(|row| row.as_unit());
