@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 
 use flashlore_flash::{BlockId, Geometry};
 use flashlore_medium::Medium;
+use flashlore_metadata::StoredTables;
 
 use crate::error::VolumeError;
 use crate::format::areas::geometry;
-use crate::format::{Areas, BlockRow, Identity, Root, Superblock};
+use crate::format::{Areas, BlockRow, Identity, ObjectNote, Root, Superblock};
 use crate::load::{self, StoredRows, Tables};
 use crate::replay::{Basis, Replayed, replay};
 use crate::scan::{ActiveBlock, active_blocks, journal_values, scan};
@@ -72,11 +73,14 @@ pub(crate) fn read_with(medium: &dyn Medium, superblock: Superblock) -> Result<I
 pub(crate) fn read_rows(
     medium: &dyn Medium,
     superblock: Superblock,
-    rows: &StoredRows,
+    stored: StoredTables<ObjectNote>,
 ) -> Result<Image, VolumeError> {
     let (areas, root) = checkpoint(medium, &superblock)?;
-    let tables = load::beside_rows(medium, &superblock.identity, &areas, &root)?;
-    replayed(medium, superblock, (areas, root), tables, Some(rows))
+    let id = &superblock.identity;
+    let mut tables = load::beside_rows(medium, id, &areas, &root)?;
+    let valid = std::mem::take(&mut tables.valid);
+    let rows = StoredRows::open(medium, id, &areas, &root, stored, valid)?;
+    replayed(medium, superblock, (areas, root), tables, Some(&rows))
 }
 
 /// Where everything lies, and the last checkpoint.

@@ -13,7 +13,7 @@ use crate::format::superblock::{MOST_EPOCHS, SUPERBLOCK_BYTES, VERSION};
 use crate::format::{Areas, HistoryRoot, Identity, Root, Superblock, Table};
 use crate::image::{Image, Recovery, check_alignment, checkpoint, read_rows, read_with};
 use crate::layer::Layer;
-use crate::load::{self, StoredRows};
+use crate::load;
 use crate::replay::{Lost, NOWHERE};
 use crate::restore::layer;
 use crate::superblocks::{next_epoch, write_superblock};
@@ -133,10 +133,7 @@ impl Volume {
         let image = match id.encoding.is_on() {
             // Which slots of a packed page are in use, its objects say: all of them are gone through.
             true => read_with(&medium, superblock)?,
-            false => {
-                let rows = StoredRows::open(&medium, &id, &areas, &root, tables.stored())?;
-                read_rows(&medium, superblock, &rows)?
-            }
+            false => read_rows(&medium, superblock, tables.stored())?,
         };
         let crowded = image.superblock.epochs.len() > MOST_EPOCHS / 2;
         let is_renamed = image.state.placed.is_renamed;

@@ -96,7 +96,7 @@ pub(crate) fn layer(
 /// Rows of valid units that are not as the checkpoint has them: all where it is not known.
 fn changed_words(id: &Identity, state: &Replayed) -> DirtyPages<RowId> {
     let mut changed = DirtyPages::of(Table::Valid, id);
-    if state.changes.is_none() {
+    if state.valid_before.is_empty() {
         changed.mark_all(Table::Valid, id);
     }
     let words = state.valid.iter().zip(&state.valid_before);

@@ -73,7 +73,7 @@ pub(crate) struct StoredRows {
 }
 
 impl StoredRows {
-    /// Those of the checkpoint with this root.
+    /// Those of the checkpoint with this root, in which these units are valid.
     ///
     /// # Errors
     /// A page that all of it depends on cannot be read.
@@ -83,13 +83,10 @@ impl StoredRows {
         areas: &Areas,
         root: &Root,
         tables: StoredTables<ObjectNote>,
+        valid: Vec<u64>,
     ) -> Result<Self, VolumeError> {
         let stored = Stored::open(medium, areas.store, id.key).map_err(of_store)?;
         let rows = Rows { stored, id };
-        let mut valid = vec![0; Table::Valid.rows(id) as usize];
-        rows.each(Table::Valid, |row, bytes| {
-            valid[row.index()] = u64::decode(bytes);
-        })?;
         let spilled = spilled(&rows, root.tallies.spilled)?;
         Ok(StoredRows {
             id: id.clone(),

@@ -52,6 +52,8 @@ pub struct Tables {
     pub pins: Vec<PinnedInstant>,
     /// Names, marks, purges, clocks.
     pub notes: Vec<Note>,
+    /// A bit for each unit that is valid, the lowest first; nothing in versions that do not say it.
+    pub valid: Vec<u64>,
 }
 
 /// Reads the superblock with the highest valid write number; where one copy is of another volume, the one that has a

@@ -3,13 +3,14 @@
 use std::ops::Range;
 
 use flashlore_content::history::PinnedInstant;
-use flashlore_flash::{Lpn, ObjectId};
+use flashlore_flash::{Lpn, ObjectId, Row as _};
 use flashlore_medium::Medium;
 use flashlore_metadata::{MetadataError, Row, Stored, StoredPage};
 
 use super::{Tables, of_store, refuse_disorder};
 use crate::error::VolumeError;
 use crate::format::cursor::Reader;
+use crate::format::superblock::FIRST_WITH_TALLIES;
 use crate::format::{
     Areas, BlockRow, Identity, MapRow, Note, ObjectRow, PackRow, Root, RowId, Table,
 };
@@ -89,6 +90,12 @@ fn beside(rows: &Rows<'_>, root: &Root) -> Result<Tables, VolumeError> {
     rows.each(Table::Blocks, |row, fields| {
         loaded.blocks[row.index()] = BlockRow::decode(&mut Reader::new(fields));
     })?;
+    if id.version >= FIRST_WITH_TALLIES {
+        loaded.valid = vec![0; Table::Valid.rows(id) as usize];
+        rows.each(Table::Valid, |row, bytes| {
+            loaded.valid[row.index()] = u64::decode(bytes);
+        })?;
+    }
     let history = &root.history;
     loaded.versions = rows.in_use(Table::Versions, history.first, history.entries, |row| {
         (Lpn(row.u32()), ObjectId(row.u32()), row.u64())

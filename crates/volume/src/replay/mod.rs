@@ -100,6 +100,7 @@ pub(crate) fn replay(
             let objects = std::mem::take(&mut tables.objects);
             replayed.placed.objects = differing.objects.applied_to(objects, ObjectRow::NONE);
             replayed.valid = valid::all(geometry, !on.units.id.has_objects(), &replayed);
+            replayed.valid_before = std::mem::take(&mut tables.valid);
         }
     }
     stand_in(&on.units, geometry, &tables, active, &mut replayed)?;
