@@ -19,6 +19,7 @@ mod grow;
 mod in_use;
 mod index;
 mod journal_chain;
+mod moved;
 mod one_read;
 mod purge;
 mod record;
