@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flashlore_content::{PAGE_BYTES, VolumeKey};
 use flashlore_flash::Lpn;
 use flashlore_ftl::content::bytes::Tallies;
-use flashlore_medium::{Medium, MemoryMedium};
+use flashlore_medium::{CrashMedium, Medium, MemoryMedium, Style};
 use flashlore_metadata::{MetadataError, Row, Slot, Store, Stored, StoredPage};
 use flashlore_volume::format::{
     Areas, HistoryRoot, Identity, Policy, Root, RowId, Superblock, Table,
@@ -80,6 +80,50 @@ fn what_a_recovery_changes_on_any_page_of_the_map_is_in_the_next_checkpoint() {
     let mut volume = open(&medium);
     assert_eq!(contents(&mut volume), expected);
     volume.check().unwrap();
+}
+
+/// A checkpoint has begun, and pages of tables are written to make room: none goes where the last root has one, for that is
+/// what a crash leaves.
+#[test]
+fn pages_of_the_last_root_stay_until_the_next_one_is_durable() {
+    let wide = Shape {
+        exported: 2500,
+        blocks: 200,
+        pages_per_block: 16,
+        index_entries: 2500,
+        ..SHAPE
+    };
+    let id = wide.identity(Policy::Dedup);
+    let medium = Arc::new(CrashMedium::new(bytes_needed(&id).unwrap() as usize));
+    create(&*medium, &id).unwrap();
+    // As few pages in memory as can be.
+    let (mut volume, _) = Volume::open_within(Arc::clone(&medium), 0).unwrap();
+    for lpn in 0..2500 {
+        volume.write(1, Lpn(lpn), &page(lpn + 1)).unwrap();
+    }
+    volume.checkpoint().unwrap();
+    for turn in 1..40 {
+        for lpn in (0..2500).step_by(50) {
+            let value = turn * 10_000 + lpn;
+            volume.write(1, Lpn(lpn), &page(value)).unwrap();
+        }
+        let expected = contents(&mut volume);
+        let _open = volume.begin_checkpoint().unwrap();
+        for from in 1..20 {
+            for lpn in (from..2500).step_by(50) {
+                let value = turn * 10_000 + lpn;
+                volume.write(1, Lpn(lpn), &page(value)).unwrap();
+            }
+        }
+        // The root has not been written, whatever else has.
+        let left = medium.survivors(u64::from(turn), Style::All);
+        let (mut found, _) = Volume::open(CrashMedium::from_bytes(left)).unwrap();
+        found
+            .check()
+            .unwrap_or_else(|why| panic!("turn {turn}: {why}"));
+        assert_eq!(contents(&mut found)[2499], expected[2499]);
+        volume.flush().unwrap();
+    }
 }
 
 #[test]
