@@ -18,11 +18,11 @@ impl<S: Tables> Direct<S> {
         }
     }
 
-    /// A map as a recovery found it; rows that are so already stay as they are.
+    /// A map as a recovery found it, in a table in which nothing is mapped.
     pub fn restore(tables: &S, units: impl ExactSizeIterator<Item = Ppn>) -> Self {
         let mut map = Direct::new(tables, units.len() as u32);
         for (lpn, ppn) in units.enumerate() {
-            if map.units.get(lpn) != ppn {
+            if ppn.is_some() {
                 map.units.set(lpn, ppn);
             }
         }
