@@ -27,6 +27,15 @@ const SHAPE: Shape = Shape {
     journal_bytes: 64 << 10,
 };
 
+/// Several pages of each table.
+const WIDE: Shape = Shape {
+    exported: 2500,
+    blocks: 200,
+    pages_per_block: 16,
+    index_entries: 2500,
+    ..SHAPE
+};
+
 fn made(id: &Identity) -> Arc<MemoryMedium> {
     let medium = Arc::new(MemoryMedium::new(bytes_needed(id).unwrap() as usize));
     create(&*medium, id).unwrap();
@@ -51,14 +60,7 @@ fn assert_damaged(medium: &Arc<MemoryMedium>, what: &str) {
 
 #[test]
 fn what_a_recovery_changes_on_any_page_of_the_map_is_in_the_next_checkpoint() {
-    let wide = Shape {
-        exported: 2500,
-        blocks: 200,
-        pages_per_block: 16,
-        index_entries: 2500,
-        ..SHAPE
-    };
-    let medium = made(&wide.identity(Policy::Dedup));
+    let medium = made(&WIDE.identity(Policy::Dedup));
     let mut volume = open(&medium);
     for lpn in 0..2500 {
         volume.write(1, Lpn(lpn), &page(lpn % 700 + 1)).unwrap();
@@ -86,14 +88,7 @@ fn what_a_recovery_changes_on_any_page_of_the_map_is_in_the_next_checkpoint() {
 /// what a crash leaves.
 #[test]
 fn pages_of_the_last_root_stay_until_the_next_one_is_durable() {
-    let wide = Shape {
-        exported: 2500,
-        blocks: 200,
-        pages_per_block: 16,
-        index_entries: 2500,
-        ..SHAPE
-    };
-    let id = wide.identity(Policy::Dedup);
+    let id = WIDE.identity(Policy::Dedup);
     let medium = Arc::new(CrashMedium::new(bytes_needed(&id).unwrap() as usize));
     create(&*medium, &id).unwrap();
     // As few pages in memory as can be.
