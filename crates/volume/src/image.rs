@@ -69,13 +69,13 @@ pub(crate) fn read_with(medium: &dyn Medium, superblock: Superblock) -> Result<I
     replayed(medium, superblock, (areas, root), tables, None)
 }
 
-/// The same, where map and objects of the checkpoint are read as they are needed.
+/// The same, where map and objects of the [`checkpoint`] are read as they are needed.
 pub(crate) fn read_rows(
     medium: &dyn Medium,
     superblock: Superblock,
+    (areas, root): (Areas, Root),
     stored: StoredTables<ObjectNote>,
 ) -> Result<Image, VolumeError> {
-    let (areas, root) = checkpoint(medium, &superblock)?;
     let id = &superblock.identity;
     let mut tables = load::beside_rows(medium, id, &areas, &root)?;
     let valid = std::mem::take(&mut tables.valid);

@@ -133,7 +133,7 @@ impl Volume {
         let image = match id.encoding.is_on() {
             // Which slots of a packed page are in use, its objects say: all of them are gone through.
             true => read_with(&medium, superblock)?,
-            false => read_rows(&medium, superblock, tables.stored())?,
+            false => read_rows(&medium, superblock, (areas, root), tables.stored())?,
         };
         let crowded = image.superblock.epochs.len() > MOST_EPOCHS / 2;
         let is_renamed = image.state.placed.is_renamed;
