@@ -4,9 +4,9 @@
 For each size and system: a volume is made and served, filled with pages that all differ (and, with a history or an
 encoding, overwritten, so that there are old versions and encoded values), written to until a checkpoint is due soon,
 the server is killed, and served again. The table has the peak of the resident memory (VmHWM of /proc/PID/status)
-after opening, after filling, of the recovery
-after the kill, and of the whole; the peak of all divided by what `create` says; and the seconds until it served after the
-kill, and after it was ended in order. The volume is thin: its file has as many bytes as were written.
+after opening, after filling, of the recovery after the kill, and of the whole; the peak of all divided by what `create`
+says; and the seconds until it served after the kill, and after it was ended in order. The volume is thin: its file has
+as many bytes as were written.
 
     cargo build --release && tools/volume-memory.py --sizes 1,8 --systems plain,ca-ssd,combined
 """
