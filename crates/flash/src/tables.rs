@@ -82,11 +82,13 @@ pub enum TableName {
     Owners,
     /// What has no room in the counts of objects.
     Spilled,
+    /// Packed pages by number.
+    Packs,
 }
 
 impl TableName {
     /// How many there are.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
 }
 
 /// What a device keeps of each object beside what the translation layer does.
@@ -96,6 +98,11 @@ pub trait Note: Row + PartialEq + Default {
 
     /// The value of the object lies in this slot of a packed page, in so many bytes.
     fn note_slot(&mut self, slot: PackSlot, length: u16);
+
+    /// That slot, and its bytes; nothing where nothing is kept.
+    fn slot(&self) -> Option<(PackSlot, u16)> {
+        None
+    }
 }
 
 /// Nothing is kept.

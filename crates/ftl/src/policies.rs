@@ -90,7 +90,7 @@ pub(crate) struct View<'a, C: Content, V, S: Tables> {
     /// The map and the objects.
     pub objects: &'a Objects<C, S>,
     /// What is packed.
-    pub packing: &'a Packing<V>,
+    pub packing: &'a Packing<V, S>,
     /// Whether what a page holds becomes an old version when it is written.
     pub records: bool,
 }

@@ -47,7 +47,7 @@ fn geometry() -> Geometry {
 fn stored() -> OnStore {
     let area = Area {
         at: 0,
-        slots: 900,
+        slots: 1000,
         tables: 8,
         user_bytes: 0,
     };
@@ -68,13 +68,14 @@ fn stored() -> OnStore {
         shape(objects.leaves(), 1, Empty::Zeros),
         shape(units, 4, Empty::Zeros),
         shape(units, 12, Empty::Zeros),
+        shape(units, 16, Empty::Zeros),
     ];
     let numbered: Vec<(u8, Shape)> = (0..).zip(tables).collect();
     Store::create(&medium, &area, &key, 1, &numbered, &[]).unwrap();
     let (store, _) = Store::open(medium, area, key, 32).unwrap();
     OnStore {
         device: common::medium(&geometry()),
-        tables: StoredTables::new(store, [0, 1, 2, 3, 4].map(TableId)),
+        tables: StoredTables::new(store, [0, 1, 2, 3, 4, 5].map(TableId)),
     }
 }
 

@@ -170,8 +170,7 @@ fn units_of(image: &Image, object: ObjectId) -> Vec<(Ppn, Option<ObjectId>)> {
         ObjectPlace::Packed(packed) => packed,
         ObjectPlace::Unit(unit) => return vec![(unit, Some(object))],
     };
-    let pack = placed.packs.get(packed.pack.index());
-    let unit = pack.and_then(Option::as_ref).map(|p| (p.location, None));
+    let unit = placed.unit_of(packed.pack).map(|unit| (unit, None));
     let mut units: Vec<_> = unit.into_iter().collect();
     if packed.base.is_some() {
         units.extend(units_of(image, packed.base));
@@ -185,9 +184,8 @@ fn slots_of(image: &Image, object: ObjectId) -> Vec<(Ppn, PackSlot)> {
     let Some(packed) = placed.objects[object.index()].packed() else {
         return Vec::new();
     };
-    let pack = placed.packs.get(packed.pack.index());
-    let own = pack.and_then(Option::as_ref);
-    let mut slots: Vec<_> = own.map(|p| (p.location, packed.slot)).into_iter().collect();
+    let own = placed.unit_of(packed.pack);
+    let mut slots: Vec<_> = own.map(|unit| (unit, packed.slot)).into_iter().collect();
     if packed.base.is_some() {
         slots.extend(slots_of(image, packed.base));
     }

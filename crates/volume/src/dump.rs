@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use flashlore_flash::{ObjectId, PageId, Ppn};
+use flashlore_flash::{ObjectId, PackId, PageId, Ppn};
 use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
@@ -199,7 +199,10 @@ fn rows(id: &Identity, tables: &Tables, out: &mut impl Write) -> io::Result<()> 
             _ if object.write_seq == 0 => continue,
             ObjectPlace::Unit(Ppn::NONE) => continue,
             ObjectPlace::Unit(unit) => format!("unit {unit}"),
-            ObjectPlace::Packed(packed) => format!("packed page {}", packed.pack),
+            ObjectPlace::Packed(_) => {
+                let pack = object.pack().unwrap_or(PackId::NONE);
+                format!("packed page {pack}")
+            }
         };
         writeln!(
             out,
@@ -214,11 +217,11 @@ fn rows(id: &Identity, tables: &Tables, out: &mut impl Write) -> io::Result<()> 
         }
     }
     for (pack, row) in tables.packs.iter().enumerate() {
-        if row.slots > 0 {
+        if let Some(row) = row {
             writeln!(
                 out,
-                "packed page {pack}: unit {} slots {} bytes {}",
-                row.unit.0, row.slots, row.bytes
+                "packed page {pack}: unit {} bytes {} number {}",
+                row.location.0, row.written_bytes, row.number
             )?;
         }
     }

@@ -154,6 +154,22 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
     fn unpack(&mut self, page: &StoredUnit, slot: PackSlot) -> Arc<PackedValue> {
         unpack(page, slot)
     }
+
+    fn each_slot(&mut self, page: &StoredUnit, take: &mut dyn FnMut(ObjectId, Lpn, u16)) {
+        match &page.values {
+            Some(values) => {
+                for value in &**values {
+                    let (object, lpn, length) = value.slot();
+                    take(object, lpn, length);
+                }
+            }
+            None => {
+                for head in packed::read(&*page.bytes).unwrap_or_default() {
+                    take(head.object, head.lpn, head.slot_length());
+                }
+            }
+        }
+    }
 }
 
 /// The page again; wrong data are never returned, whatever went wrong before.

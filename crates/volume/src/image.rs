@@ -77,6 +77,11 @@ pub(crate) fn read_rows(
     stored: StoredTables<ObjectNote>,
 ) -> Result<Image, VolumeError> {
     let id = &superblock.identity;
+    if !root.is_possible(id) {
+        return Err(VolumeError::Damaged(
+            "the root tells of more than its tables have room for".to_string(),
+        ));
+    }
     let mut tables = load::beside_rows(medium, id, &areas, &root)?;
     let valid = std::mem::take(&mut tables.valid);
     let rows = StoredRows::open(medium, id, &areas, &root, stored, valid)?;

@@ -1,17 +1,16 @@
 //! The memory that an open volume needs, known before it is made.
 //!
-//! It is most while a volume is opened: what happened since the checkpoint exists together with what is made of it, and where
-//! values are encoded all tables of the checkpoint do, before and after. The figures are those of a volume that is as full as it can be; docs/volume.md
-//! sets measurements beside them.
+//! It is most while a volume is opened: what happened since the checkpoint exists together with what is made of it. The
+//! figures are those of a volume that is as full as it can be; docs/volume.md sets measurements beside them.
 
 use std::mem::size_of;
 
-use flashlore_ftl::mapping::objects::{FoundObject, Object};
-use flashlore_ftl::mapping::packs::{RestoredPack, Slot};
+use flashlore_ftl::mapping::objects::FoundObject;
+use flashlore_ftl::mapping::packs::NewPack;
 
 use crate::format::areas::slots;
 use crate::format::journal::ENTRY_BYTES;
-use crate::format::{BlockRow, Identity, JournalEntry, ObjectNote, ObjectRow, PackRow, Table};
+use crate::format::{BlockRow, Identity, JournalEntry, ObjectNote, ObjectRow, Table};
 use crate::nand::BlockLife;
 use crate::open::{CHECKPOINT_AFTER, TABLE_MEMORY};
 use crate::policies::index_entries;
@@ -33,13 +32,8 @@ const VERSION: u64 = 21;
 const TABLE_PAGE: u64 = flashlore_metadata::PAGE_BYTES as u64 + 64;
 /// Bytes of the count of a slot of the tables, and of what is marked of it.
 const SLOT: u64 = 3;
-/// Bytes of a packed page in memory; and what the system's allocator adds to the slots of one.
-const PACK: u64 = 40;
-const ADDED: u64 = 16;
-/// Bytes of what is named by map or history, and of its base.
-const NAME: u64 = 16;
-/// Bytes of a packed value as a recovery hands it on.
-const RESTORED_VALUE: u64 = 48;
+/// Bytes of a packed page in the line of those that are to be merged, in which no more than every second unit can be.
+const IN_LINE: u64 = 16;
 /// Bitmaps of valid units while a volume is opened: as the checkpoint has it, as it is in the end, and one that is compared.
 const VALID: u64 = 3;
 /// Bytes of the translation layer's record of a block, and of its free list or its queue.
@@ -65,8 +59,6 @@ struct Sizes {
     /// Entries of history and index.
     versions: u64,
     index: u64,
-    /// Values that are stored at most.
-    values: u64,
     /// Pages of the tables that are read and changed where they lie.
     table_pages: u64,
     /// Units since the checkpoint, those that collection copied included; of them those of new events; and events in
@@ -84,9 +76,8 @@ impl Sizes {
             u64::from(id.blocks) * u64::from(id.pages_per_block) * u64::from(id.units_per_page);
         let rows = |table: Table| u64::from(table.rows(id));
         let (exported, versions) = (rows(Table::Map), rows(Table::Versions));
-        let named = exported + versions;
         // A base that nothing else refers to is rare: it was written before what differs from it.
-        let objects = rows(Table::Objects).min(named * 9 / 8 + 1);
+        let objects = rows(Table::Objects).min((exported + versions) * 9 / 8 + 1);
         let journalled = id.journal_bytes / 2 / ENTRY_BYTES as u64;
         Sizes {
             exported,
@@ -96,15 +87,12 @@ impl Sizes {
             packs: rows(Table::Packs),
             versions,
             index: index_entries(id).into(),
-            values: match id.encoding.is_on() {
-                true => named.min(objects),
-                false => named.min(units).min(objects),
-            },
             table_pages: [
                 Table::Map,
                 Table::Objects,
                 Table::Owners,
                 Table::FreeHandles,
+                Table::Packs,
             ]
             .iter()
             .map(|table| u64::from(table.pages(id)))
@@ -137,18 +125,9 @@ impl Sizes {
         }
     }
 
-    /// The tables of a checkpoint. Map and objects are read a page at a time, unless which slots of packed pages are in use
-    /// has to be found out.
+    /// What is read of a checkpoint as a whole: blocks and history.
     fn loaded(&self) -> u64 {
-        let rows = bytes::<BlockRow>(self.blocks) + bytes::<(u32, u32, u64)>(self.versions);
-        match self.packs {
-            0 => rows,
-            packs => {
-                rows + self.exported * NUMBER
-                    + bytes::<ObjectRow>(self.objects)
-                    + bytes::<PackRow>(packs)
-            }
-        }
+        bytes::<BlockRow>(self.blocks) + bytes::<(u32, u32, u64)>(self.versions)
     }
 
     /// Pages of the tables in memory.
@@ -156,55 +135,31 @@ impl Sizes {
         (self.table_pages * TABLE_PAGE).min(TABLE_MEMORY)
     }
 
-    /// What differs from the rows of the checkpoint: pages, objects, and references that came and went.
+    /// What differs from the rows of the checkpoint: pages, objects, packed pages, and references that came and went.
     fn differing(&self) -> u64 {
         let objects = self.found.min(self.objects);
+        let packs = self.found.min(self.packs);
         hashed(self.programmed.min(self.exported), 8)
             + hashed(objects, 4 + size_of::<ObjectRow>() as u64)
-            + hashed(objects + self.programmed, 16)
+            + 2 * hashed(objects + self.programmed, 16)
             + bytes::<FoundObject<u128, ObjectNote>>(objects)
-    }
-
-    /// The slots of packed pages, a table of small pieces.
-    fn slots(&self) -> u64 {
-        match self.packs {
-            0 => 0,
-            _ => bytes::<Slot>(self.values) + self.values * ADDED / 2,
-        }
+            + hashed(packs, 16)
+            + bytes::<NewPack>(packs)
     }
 
     /// While the events are replayed over the tables.
     fn replaying(&self) -> u64 {
-        let mut bytes_held =
-            self.cached() + self.loaded() + self.history() + VALID * self.units / 8;
-        if self.packs == 0 {
-            return bytes_held + self.differing();
-        }
-        bytes_held += self.exported * NUMBER
-            + hashed(self.values, 16)
-            + 2 * NAME * (self.exported + self.versions)
-            + bytes::<ObjectRow>(self.objects)
-            + hashed(self.exported, 8)
-            + bytes::<Option<RestoredPack>>(self.packs)
-            + self.slots();
-        bytes_held
+        self.cached()
+            + self.loaded()
+            + self.history()
+            + VALID * self.units / 8
+            + self.differing()
+            + self.events()
     }
 
     /// While the translation layer is made of what was found.
     fn restoring(&self) -> u64 {
-        let mut bytes_held = self.running() + VALID * self.units / 8;
-        if self.packs == 0 {
-            return bytes_held + self.differing() + self.events();
-        }
-        // What was found of each object, its row, and by handle which it is.
-        bytes_held += self.exported * NUMBER
-            + bytes::<ObjectRow>(self.objects)
-            + bytes::<FoundObject<u128, ObjectNote>>(self.values)
-            + bytes::<Object<u128, ObjectNote>>(self.values)
-            + 2 * NUMBER * self.objects
-            + bytes::<Option<RestoredPack>>(self.packs)
-            + self.values * RESTORED_VALUE;
-        bytes_held
+        self.running() + VALID * self.units / 8 + self.differing() + self.events()
     }
 
     /// While it is open.
@@ -217,7 +172,7 @@ impl Sizes {
             bytes_held += self.index * INDEX + self.history();
         }
         if self.packs > 0 {
-            bytes_held += self.packs * PACK + self.slots() + self.exported;
+            bytes_held += self.packs / 2 * IN_LINE + self.exported;
         }
         bytes_held
     }
@@ -226,14 +181,13 @@ impl Sizes {
 /// Bytes of memory that a volume needs at most: while it is opened after a crash, and as full as it can be.
 pub fn memory_needed(id: &Identity) -> u64 {
     let sizes = Sizes::of(id);
-    let replaying = sizes.replaying() + sizes.events();
-    PROGRAM + replaying.max(sizes.restoring())
+    PROGRAM + sizes.replaying().max(sizes.restoring())
 }
 
 /// Bytes of memory below which a volume does not work, even if whatever is large lies in a scratch file.
 pub fn least_memory(id: &Identity) -> u64 {
     let sizes = Sizes::of(id);
-    PROGRAM + WORKING + sizes.slots() + bytes::<Young>(sizes.programmed)
+    PROGRAM + WORKING + bytes::<Young>(sizes.programmed)
 }
 
 #[cfg(test)]

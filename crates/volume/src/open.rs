@@ -11,7 +11,7 @@ use flashlore_metadata::{MetadataError, Store};
 use crate::error::{NandError, VolumeError};
 use crate::format::superblock::{MOST_EPOCHS, SUPERBLOCK_BYTES, VERSION};
 use crate::format::{Areas, HistoryRoot, Identity, Root, Superblock, Table};
-use crate::image::{Image, Recovery, check_alignment, checkpoint, read_rows, read_with};
+use crate::image::{Image, Recovery, check_alignment, checkpoint, read_rows};
 use crate::layer::Layer;
 use crate::load;
 use crate::replay::{Lost, NOWHERE};
@@ -29,9 +29,9 @@ pub const CHECKPOINT_AFTER: u64 = 1 << 18;
 /// Bytes of memory for pages of the tables, unless an opening says otherwise.
 pub const TABLE_MEMORY: u64 = 1 << 30;
 
-/// Handles whose objects are entered into the fingerprint index before a volume is open: a few hundredths of a second. The
-/// others are entered while it serves.
-const INDEXED_AT_OPENING: u32 = 1 << 18;
+/// Objects that are entered into the fingerprint index, and packed pages that are looked at, before a volume is open: a few
+/// hundredths of a second. The others are while it serves.
+const SEEN_AT_OPENING: u32 = 1 << 18;
 
 /// Bytes a medium needs for a volume.
 ///
@@ -130,11 +130,7 @@ impl Volume {
         let (areas, root) = checkpoint(&medium, &superblock)?;
         let at = (root.checkpoint, root.history.first);
         let tables = TableStore::open(Arc::clone(&medium), &id, &areas, at, memory)?;
-        let image = match id.encoding.is_on() {
-            // Which slots of a packed page are in use, its objects say: all of them are gone through.
-            true => read_with(&medium, superblock)?,
-            false => read_rows(&medium, superblock, (areas, root), tables.stored())?,
-        };
+        let image = read_rows(&medium, superblock, (areas, root), tables.stored())?;
         let crowded = image.superblock.epochs.len() > MOST_EPOCHS / 2;
         let is_renamed = image.state.placed.is_renamed;
         let (mut volume, recovery) = Self::open_image(medium, image, tables)?;
@@ -166,7 +162,7 @@ impl Volume {
         if let Some(error) = tables.stored().take_error() {
             return Err(load::of_store(error));
         }
-        let unindexed = fill_index(layer.as_mut(), &tables)?;
+        let (unindexed, has_unseen_packs) = look_around(layer.as_mut(), &tables)?;
         // Nothing but pages of tables, to where nothing lies, is written before all that an opening reads has been read.
         let superblock = write_superblock(&medium, &areas, superblock)?;
         let mut volume = Volume {
@@ -180,6 +176,7 @@ impl Volume {
             findings: Vec::new(),
             reported: HashSet::new(),
             unindexed,
+            has_unseen_packs,
         };
         for Lost { unit, .. } in lost {
             volume.note_finding(
@@ -195,14 +192,19 @@ impl Volume {
     }
 }
 
-/// Enters what is stored into the fingerprint index, as much as an opening has time for; where that goes on. A page of the
-/// tables that does not hold hides its objects from the index, and does nothing else.
-fn fill_index(layer: &mut dyn Layer, tables: &TableStore) -> Result<Option<ObjectId>, VolumeError> {
+/// Looks at what is stored, as much as an opening has time for ([`Volume::look_at_rest`]): where the index goes on to be
+/// filled, and whether there are more packed pages. A page of the tables that does not hold hides what is in it from this, and
+/// does nothing else.
+fn look_around(
+    layer: &mut dyn Layer,
+    tables: &TableStore,
+) -> Result<(Option<ObjectId>, bool), VolumeError> {
     let before = layer.core().flash().failures_of_tables();
-    let left = layer.fill_index(ObjectId(0), INDEXED_AT_OPENING);
+    let unindexed = layer.fill_index(ObjectId(0), SEEN_AT_OPENING);
+    let has_unseen_packs = layer.look_at_packs(SEEN_AT_OPENING);
     if let Some(MetadataError::Medium(error)) = tables.stored().take_error() {
         return Err(error.into());
     }
     layer.core().flash().forgive_tables(before);
-    Ok(left)
+    Ok((unindexed, has_unseen_packs))
 }

@@ -10,23 +10,21 @@
 use std::collections::{HashMap, HashSet};
 
 use flashlore_flash::geometry::UNIT_BYTES;
-use flashlore_flash::{Lpn, ObjectId, PackId, Ppn};
-use flashlore_ftl::mapping::packs::{HEADER_BYTES, MOST_BYTES, RestoredPack, SLOT_BYTES, Slot};
+use flashlore_flash::{ObjectId, PackId, PackSlot, Ppn};
+use flashlore_ftl::mapping::objects::FoundPack;
+use flashlore_ftl::mapping::packs::{HEADER_BYTES, MOST_BYTES, NewPack, RestoredPack, SLOT_BYTES};
 
 use crate::best::Best;
 use crate::error::VolumeError;
 use crate::format::rows::UNSHAREABLE;
 use crate::format::{ObjectPlace, ObjectRow, PackedRow};
-use crate::load::{Known, Tables};
+use crate::load::Known;
 use crate::replay::{ObjectNames, Reopened, RowOverlay};
 use crate::scan::{FoundSlot, FoundUnit, Quality, ValueIndex};
 
 /// What is known of copies.
 pub(crate) struct Copies<'a> {
-    pub tables: &'a Tables,
     pub known: Known<'a>,
-    /// Whether something refers to an object of the checkpoint in the end, where not all that do are named.
-    pub stays: Option<&'a dyn Fn(ObjectId) -> bool>,
     /// Which objects the heads of values mean.
     pub names: &'a ObjectNames<'a>,
     /// The best copy of every write.
@@ -50,10 +48,10 @@ pub(crate) struct Placed {
     pub objects: Vec<ObjectRow>,
     /// Handles whose rows differ from the checkpoint.
     pub changed: Vec<ObjectId>,
-    /// Packed pages by number.
+    /// Packed pages of the checkpoint by number, of those that were gone through.
     pub packs: Vec<Option<RestoredPack>>,
-    /// Numbers of those that the checkpoint does not have.
-    pub changed_packs: Vec<PackId>,
+    /// Those that it does not have.
+    pub new_packs: Vec<NewPack>,
     /// Handles of values that stand in the journal alone, and which value it is.
     pub in_journal: HashMap<ObjectId, ValueIndex>,
     /// Handles of writes since the checkpoint.
@@ -63,6 +61,38 @@ pub(crate) struct Placed {
     pub is_renamed: bool,
     /// Handles of values that are nowhere any more; they have no location yet.
     pub lost: Vec<ObjectId>,
+}
+
+impl Placed {
+    /// Where a packed page lies, of those that were gone through.
+    pub fn unit_of(&self, pack: FoundPack) -> Option<Ppn> {
+        match pack {
+            FoundPack::Numbered(pack) => Some(self.packs.get(pack.index())?.as_ref()?.location),
+            FoundPack::New(at) => Some(self.new_packs.get(at as usize)?.location),
+            FoundPack::Waiting => None,
+        }
+    }
+
+    /// All packed pages under their numbers, where `filled` were ever filled before, and the numbers of those that the
+    /// checkpoint does not have; nothing if there are not as many.
+    pub fn numbered(&self, filled: u64) -> Option<(Vec<Option<RestoredPack>>, Vec<PackId>)> {
+        let mut packs = self.packs.clone();
+        let free = (0..).map(PackId).zip(&self.packs);
+        let mut free = free
+            .filter(|(_, pack)| pack.is_none())
+            .map(|(pack, _)| pack);
+        let mut numbers = Vec::new();
+        for (number, new) in (filled..).zip(&self.new_packs) {
+            let pack = free.next()?;
+            packs[pack.index()] = Some(RestoredPack {
+                location: new.location,
+                number: number as u32,
+                written_bytes: new.written_bytes,
+            });
+            numbers.push(pack);
+        }
+        Some((packs, numbers))
+    }
 }
 
 /// Something that is referred to.
@@ -95,15 +125,15 @@ fn damaged<T>(what: String) -> Result<T, VolumeError> {
     Err(VolumeError::Damaged(what))
 }
 
-/// Places what is named, and the bases of it. `page_of` says which logical page refers to a handle of the
-/// checkpoint, if one does.
+/// Places what is named, and the bases of it. `stays` says whether something refers to an object of the checkpoint in the
+/// end, where not all that do are named.
 ///
 /// # Errors
 /// Something that is needed is not there.
 pub(crate) fn place<'a>(
     copies: &'a Copies<'a>,
     named: impl Iterator<Item = Name>,
-    page_of: &HashMap<ObjectId, Lpn>,
+    stays: Option<&dyn Fn(ObjectId) -> bool>,
 ) -> Result<(Placed, RowOverlay<'a, ObjectRow>), VolumeError> {
     let needed = with_bases(copies, named)?;
     let mut placing = Placing {
@@ -112,11 +142,11 @@ pub(crate) fn place<'a>(
         }),
         out: Placed::default(),
     };
-    let chosen = placing.assign(copies, &needed)?;
+    let chosen = placing.assign(copies, &needed, stays)?;
     let needed = needed.names;
     placing.locate(copies, &chosen)?;
     placing.out.lost.sort_unstable();
-    placing.restore_packs(copies, &needed, &chosen, page_of)?;
+    placing.restore_packs(copies, &needed, &chosen)?;
     placing.refuse_chains(&needed)?;
     Ok((placing.out, placing.objects))
 }
@@ -152,8 +182,10 @@ impl Copies<'_> {
     /// Whether what a row of the checkpoint leads to was erased since.
     fn is_gone(&self, handle: ObjectId) -> bool {
         let unit = match self.row(handle).place {
-            ObjectPlace::Packed(packed) => {
-                self.tables.packs.get(packed.pack.index()).map(|p| p.unit)
+            ObjectPlace::Packed(_) => {
+                let pack = self.row(handle).pack();
+                let pack = pack.and_then(|pack| self.known.pack(pack));
+                pack.map(|pack| pack.location)
             }
             ObjectPlace::Unit(unit) => Some(unit),
         };
@@ -163,6 +195,14 @@ impl Copies<'_> {
     /// The row of an object in the checkpoint.
     fn row(&self, handle: ObjectId) -> ObjectRow {
         self.known.object(handle).unwrap_or(ObjectRow::NONE)
+    }
+
+    /// What a name needs to be decoded, if that is there and needs nothing itself.
+    pub fn needed_base(&self, name: Name) -> Result<Option<Name>, VolumeError> {
+        let Some(base) = self.base(name)? else {
+            return Ok(None);
+        };
+        Ok(matches!(self.base(base), Ok(None)).then_some(base))
     }
 
     /// What a name needs to be decoded.
@@ -230,8 +270,13 @@ impl Placing<'_> {
     }
 
     /// Gives writes rows; answers the copies that count.
-    fn assign(&mut self, copies: &Copies<'_>, needed: &Needed) -> Result<Vec<Chosen>, VolumeError> {
-        self.give_handles(copies, &needed.names)?;
+    fn assign(
+        &mut self,
+        copies: &Copies<'_>,
+        needed: &Needed,
+        stays: Option<&dyn Fn(ObjectId) -> bool>,
+    ) -> Result<Vec<Chosen>, VolumeError> {
+        self.give_handles(copies, &needed.names, stays)?;
         let mut chosen = Vec::new();
         for &name in &needed.names {
             let handle = self.handle_of(name);
@@ -252,8 +297,13 @@ impl Placing<'_> {
 
     /// Gives each write the handle that its object had. What was given up in memory alone may be there again and have that
     /// handle: then it gets another.
-    fn give_handles(&mut self, copies: &Copies<'_>, names: &[Name]) -> Result<(), VolumeError> {
-        let stays = |handle: ObjectId| match copies.stays {
+    fn give_handles(
+        &mut self,
+        copies: &Copies<'_>,
+        names: &[Name],
+        stays: Option<&dyn Fn(ObjectId) -> bool>,
+    ) -> Result<(), VolumeError> {
+        let stays = |handle: ObjectId| match stays {
             Some(stays) => stays(handle),
             None => names.binary_search(&Name::Old(handle)).is_ok(),
         };
@@ -337,7 +387,7 @@ impl Placing<'_> {
                 _ => copy.record.digest,
             };
             let packed = copy.slot.map(|slot| PackedRow {
-                pack: PackId::NONE,
+                pack: FoundPack::Waiting,
                 base: base.map_or(ObjectId::NONE, |base| self.handle_of(base)),
                 length: slot.length,
                 slot: slot.index.slot(),
@@ -368,67 +418,26 @@ impl Placing<'_> {
         copies: &Copies<'_>,
         needed: &[Name],
         chosen: &[Chosen],
-        page_of: &HashMap<ObjectId, Lpn>,
     ) -> Result<(), VolumeError> {
-        self.out.packs.resize(copies.tables.packs.len(), None);
-        let with_copies: HashMap<ObjectId, &Chosen> =
-            chosen.iter().map(|c| (c.handle, c)).collect();
+        if let Known::Loaded(tables) = copies.known {
+            self.out.packs.resize(tables.packs.len(), None);
+        }
+        let with_copies: HashSet<ObjectId> = chosen.iter().map(|c| c.handle).collect();
+        let mut old = OldPacks::default();
         for &name in needed {
             let handle = self.handle_of(name);
-            if !with_copies.contains_key(&handle) && self.out.lost.binary_search(&handle).is_err() {
-                self.restore_old_slot(copies, handle, page_of)?;
+            if with_copies.contains(&handle) || self.out.lost.binary_search(&handle).is_ok() {
+                continue;
+            }
+            if let Some(packed) = self.row(handle).packed() {
+                let (number, page) = old.take(copies.known, handle, &packed)?;
+                if let Some(pack) = self.out.packs.get_mut(number.index()) {
+                    *pack = Some(page);
+                }
             }
         }
-        self.out.packs.iter_mut().flatten().try_for_each(close)?;
+        old.refuse_longer(copies.known)?;
         self.restore_new_packs(copies, chosen)
-    }
-
-    /// An object of the checkpoint that has no newer copy, if it is packed.
-    fn restore_old_slot(
-        &mut self,
-        copies: &Copies<'_>,
-        handle: ObjectId,
-        page_of: &HashMap<ObjectId, Lpn>,
-    ) -> Result<(), VolumeError> {
-        let Some(packed) = self.row(handle).packed() else {
-            return Ok(());
-        };
-        let number = packed.pack;
-        if u32::from(packed.length) > MOST_BYTES {
-            return damaged(format!(
-                "object {handle} takes {} bytes of a packed page, at most {MOST_BYTES} fit",
-                packed.length
-            ));
-        }
-        let Some(page) = copies.tables.packs.get(number.index()) else {
-            return damaged(format!(
-                "object {handle} lies in packed page {number}, which does not exist"
-            ));
-        };
-        if u32::from(page.bytes) + HEADER_BYTES > UNIT_BYTES {
-            return damaged(format!(
-                "packed page {number} is said to hold {} bytes",
-                page.bytes
-            ));
-        }
-        let pack = self.out.packs[number.index()].get_or_insert_with(|| RestoredPack {
-            location: page.unit,
-            slots: empty_slots(page.slots, page.bytes),
-        });
-        match pack.slots.get_mut(packed.slot.index()) {
-            Some(slot) if !slot.object.is_some() => {
-                *slot = Slot {
-                    object: handle,
-                    lpn: page_of.get(&handle).copied().unwrap_or_default(),
-                    length: packed.length,
-                };
-                Ok(())
-            }
-            _ => damaged(format!(
-                "object {handle} has slot {} of packed page {number}, which is no free one",
-                packed.slot.0
-            )),
-        }
     }
 
     /// Packed pages found since the checkpoint.
@@ -440,61 +449,39 @@ impl Placing<'_> {
         let in_units = chosen
             .iter()
             .filter(|c| c.copy.slot.is_some_and(|slot| !slot.in_journal));
-        let mut slots: HashMap<Ppn, Vec<Slot>> = HashMap::new();
+        // By unit, how many values it has, and their bytes.
+        let mut units: HashMap<Ppn, (u32, u16)> = HashMap::new();
         for c in in_units.clone() {
-            slots.entry(c.copy.ppn).or_default();
+            units.entry(c.copy.ppn).or_default();
         }
         for unit in copies.found {
-            if let (Some(slot), Some(slots)) = (unit.slot, slots.get_mut(&unit.ppn)) {
-                slots.push(Slot {
-                    object: ObjectId::NONE,
-                    lpn: unit.record.lpn,
-                    length: slot.length,
-                });
+            if let (Some(slot), Some((slots, bytes))) = (unit.slot, units.get_mut(&unit.ppn)) {
+                *slots += 1;
+                *bytes += slot.length + SLOT_BYTES as u16;
             }
         }
-        let mut numbers: HashMap<Ppn, PackId> = HashMap::new();
-        let mut free = PackId(0);
+        let mut numbers: HashMap<Ppn, u32> = HashMap::new();
         for Chosen { handle, copy, .. } in in_units {
-            let number = match numbers.get(&copy.ppn) {
-                Some(&number) => number,
-                None => {
-                    while self
-                        .out
-                        .packs
-                        .get(free.index())
-                        .is_some_and(Option::is_some)
-                    {
-                        free.0 += 1;
-                    }
-                    if free.index() == self.out.packs.len() {
-                        return damaged("more packed pages than the table holds".to_string());
-                    }
-                    self.out.packs[free.index()] = Some(RestoredPack {
-                        location: copy.ppn,
-                        slots: slots.remove(&copy.ppn).unwrap_or_default(),
-                    });
-                    self.out.changed_packs.push(free);
-                    numbers.insert(copy.ppn, free);
-                    free
-                }
-            };
+            let (slots, written_bytes) = units[&copy.ppn];
+            let number = *numbers.entry(copy.ppn).or_insert_with(|| {
+                self.out.new_packs.push(NewPack {
+                    location: copy.ppn,
+                    written_bytes,
+                });
+                self.out.new_packs.len() as u32 - 1
+            });
             let row = self.row(*handle);
             let ObjectPlace::Packed(mut packed) = row.place else {
                 continue;
             };
-            packed.pack = number;
+            packed.pack = FoundPack::New(number);
             let place = ObjectPlace::Packed(packed);
             self.objects.set(handle.index(), ObjectRow { place, ..row });
-            let pack = self.out.packs[number.index()].as_mut();
-            match pack.and_then(|pack| pack.slots.get_mut(packed.slot.index())) {
-                Some(slot) => slot.object = *handle,
-                None => {
-                    return damaged(format!(
-                        "object {handle} has slot {} of packed page {number}, which was found without it",
-                        packed.slot.0
-                    ));
-                }
+            if u32::from(packed.slot.0) >= slots {
+                return damaged(format!(
+                    "object {handle} has slot {} of the packed page in unit {}, which was found without it",
+                    packed.slot.0, copy.ppn
+                ));
             }
         }
         Ok(())
@@ -517,39 +504,63 @@ impl Placing<'_> {
     }
 }
 
-/// Slots of nobody. Until they are closed each has the bytes of all of them as its length.
-fn empty_slots(count: u16, bytes: u16) -> Vec<Slot> {
-    let nobody = Slot {
-        object: ObjectId::NONE,
-        lpn: Lpn(0),
-        length: bytes,
-    };
-    vec![nobody; usize::from(count)]
+/// What is in use of the packed pages of a checkpoint.
+#[derive(Default)]
+struct OldPacks {
+    /// By page, what the slots in use take.
+    named: HashMap<PackId, u32>,
+    slots: HashSet<(PackId, PackSlot)>,
 }
 
-/// All objects of a packed page of the checkpoint are known: what its slots take besides, the others do. How much
-/// which of them does, no longer matters.
-fn close(pack: &mut RestoredPack) -> Result<(), VolumeError> {
-    let named = pack.slots.iter().filter(|s| s.object.is_some());
-    let named: u32 = named.map(|s| u32::from(s.length) + SLOT_BYTES).sum();
-    let mut others = pack.slots.iter_mut().filter(|s| !s.object.is_some());
-    let Some(first) = others.next() else {
-        return Ok(());
-    };
-    let all = u32::from(first.length);
-    let fronts = (others.count() as u32 + 1) * SLOT_BYTES;
-    let left = all.checked_sub(named + fronts);
-    let Some(left) = left.and_then(|left| u16::try_from(left).ok()) else {
-        return damaged(format!(
-            "the values of the packed page at unit {} take more than its {all} bytes",
-            pack.location.0
-        ));
-    };
-    for slot in pack.slots.iter_mut().filter(|s| !s.object.is_some()) {
-        slot.length = 0;
+impl OldPacks {
+    /// An object has its slot; answers its page.
+    fn take(
+        &mut self,
+        known: Known<'_>,
+        handle: ObjectId,
+        packed: &PackedRow,
+    ) -> Result<(PackId, RestoredPack), VolumeError> {
+        let PackedRow { length, slot, .. } = *packed;
+        let FoundPack::Numbered(number) = packed.pack else {
+            return damaged(format!("object {handle} lies in no packed page"));
+        };
+        if u32::from(length) > MOST_BYTES {
+            return damaged(format!(
+                "object {handle} takes {length} bytes of a packed page, at most {MOST_BYTES} fit"
+            ));
+        }
+        let Some(page) = known.pack(number) else {
+            return damaged(format!(
+                "object {handle} lies in packed page {number}, which does not exist"
+            ));
+        };
+        if u32::from(page.written_bytes) + HEADER_BYTES > UNIT_BYTES {
+            return damaged(format!(
+                "packed page {number} is said to hold {} bytes",
+                page.written_bytes
+            ));
+        }
+        if !self.slots.insert((number, slot)) {
+            return damaged(format!(
+                "object {handle} has slot {} of packed page {number}, which is no free one",
+                slot.0
+            ));
+        }
+        *self.named.entry(number).or_default() += u32::from(length) + SLOT_BYTES;
+        Ok((number, page))
     }
-    if let Some(first) = pack.slots.iter_mut().find(|s| !s.object.is_some()) {
-        first.length = left;
+
+    /// Slots in use take no more than all of them do.
+    fn refuse_longer(&self, known: Known<'_>) -> Result<(), VolumeError> {
+        for (&number, &named) in &self.named {
+            let page = known.pack(number);
+            let written = page.map_or(0, |page| u32::from(page.written_bytes));
+            if named > written {
+                return damaged(format!(
+                    "the values of packed page {number} take {named} bytes, more than its {written}"
+                ));
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }

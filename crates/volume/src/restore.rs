@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use flashlore_content::history::History;
 use flashlore_content::{Digest, DigestTag, NoCensus, NoEncoder};
-use flashlore_flash::{BlockId, Flash, Lpn, ObjectId, Owner, PackId, Ppn};
+use flashlore_flash::{BlockId, Flash, Lpn, Note, ObjectId, Owner, PackId, Ppn};
 use flashlore_ftl::content::Policies;
 use flashlore_ftl::content::bytes::{Restored, RestoredInRam, Tallies};
-use flashlore_ftl::content::parts::{EncodedOf, Of, Past, Present};
+use flashlore_ftl::content::parts::{EncodedOf, Of, Parts, Past, Present};
 use flashlore_ftl::core::restore::{RestoredBlock, RestoredBlocks, RestoredState, RestoredUnits};
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::direct::Direct;
-use flashlore_ftl::mapping::objects::{FoundObject, ObjectChanges, Objects};
-use flashlore_ftl::mapping::packs::Slot;
+use flashlore_ftl::mapping::objects::{FoundObject, FoundPack, FoundPlace, ObjectChanges, Objects};
+use flashlore_ftl::mapping::packs::{Packs, Slot};
 use flashlore_ftl::{ContentDevice, PlainFtl};
 use flashlore_medium::Medium;
 use flashlore_metadata::StoredTables;
@@ -22,8 +22,10 @@ use crate::dirty::DirtyPages;
 use crate::encoder::Bytes;
 use crate::error::VolumeError;
 use crate::format::journal::JournalValue;
+use crate::format::superblock::VERSION;
 use crate::format::{
-    BlockRow, BlockState, Identity, MapRow, ObjectNote, ObjectPlace, ObjectRow, RowId, Table,
+    BlockRow, BlockState, Identity, MapRow, ObjectNote, ObjectPlace, ObjectRow, PackedRow, RowId,
+    Table,
 };
 use crate::image::Image;
 use crate::layer::{Kept, Layer, OnMedium, Plain, WithObjects};
@@ -46,10 +48,6 @@ pub(crate) fn layer(
     for &block in image.active.keys() {
         programmed.mark(block);
     }
-    let mut packed = DirtyPages::of(Table::Packs, &id);
-    for &pack in &image.state.placed.changed_packs {
-        packed.mark(pack);
-    }
     let valid = changed_words(&id, &image.state);
     let waiting = SharedWaiting::default();
     let found = Found {
@@ -62,7 +60,6 @@ pub(crate) fn layer(
         young: std::mem::take(&mut image.state.young),
         window: image.state.history.as_ref().map_or(0, History::oldest),
         window_noted: image.state.window,
-        packed,
         waiting: waiting.clone(),
         programmed,
         valid,
@@ -78,6 +75,10 @@ pub(crate) fn layer(
         state: image.state,
         blocks,
         tallies,
+        filled: match id.version < VERSION {
+            true => 0,
+            false => tallies.packs.filled,
+        },
         values,
     };
     if !keeps_values(&id) {
@@ -160,8 +161,21 @@ type All<C> = Of<C, Nand, NoCensus, Resident, Bytes, Past>;
 
 /// Map and objects in the tables of a volume.
 type ObjectsIn<C> = Objects<C, StoredTables<ObjectNote>>;
-/// The same, what is counted of them, and whose units are of which the tables may not know it.
-type InTables<C> = (ObjectsIn<C>, Tallies, Vec<(Ppn, Owner)>);
+/// Packed pages in the tables of a volume.
+type PacksIn<C> = Packs<EncodedOf<C>, StoredTables<ObjectNote>>;
+
+/// An object that was found.
+type FoundIn<T> = FoundObject<<T as Parts>::Content, ObjectNote>;
+
+/// What a volume has in its tables.
+struct InTables<T: OnMedium> {
+    objects: ObjectsIn<T::Content>,
+    packs: PacksIn<T>,
+    /// What is counted of the objects.
+    tallies: Tallies,
+    /// Whose units are of which the tables may not know it.
+    owners: Vec<(Ppn, Owner)>,
+}
 
 /// What a recovery found of a volume with objects.
 struct Recovered {
@@ -169,6 +183,8 @@ struct Recovered {
     blocks: RestoredBlocks,
     /// What the checkpoint counts.
     tallies: Tallies,
+    /// Packed pages that were ever filled when it was taken.
+    filled: u64,
     /// Encoded values of the journal.
     values: Vec<JournalValue>,
 }
@@ -180,7 +196,11 @@ impl Recovered {
         let mut handles: Vec<ObjectId> = placed.in_journal.keys().copied().collect();
         handles.sort_unstable();
         let in_ram = handles.into_iter().filter_map(|handle| {
-            let packed = placed.objects.get(handle.index())?.packed()?;
+            let row = match &self.state.changes {
+                Some(changes) => changes.objects.get(handle.index()),
+                None => placed.objects.get(handle.index()).copied(),
+            };
+            let packed = row?.packed()?;
             let value = &self.values[placed.in_journal[&handle].index()];
             Some(RestoredInRam {
                 slot: Slot {
@@ -195,7 +215,12 @@ impl Recovered {
     }
 
     /// The rows of the checkpoint with what has become of them.
-    fn changed<C: Kept>(&self, changes: &PlacedRows, mut objects: ObjectsIn<C>) -> InTables<C> {
+    fn changed<T: OnMedium>(
+        &self,
+        changes: &PlacedRows,
+        mut objects: ObjectsIn<T::Content>,
+        mut packs: PacksIn<T>,
+    ) -> InTables<T> {
         let state = &self.state;
         let made: HashSet<ObjectId> = state.placed.made.values().copied().collect();
         let row = |handle: ObjectId| Some((handle, changes.objects.get(handle.index())?));
@@ -205,7 +230,7 @@ impl Recovered {
         let mut seen = HashSet::new();
         for (handle, row) in changed.filter(|(handle, _)| seen.insert(*handle)) {
             let found = found_object(handle, &row);
-            owners.push((found.location, Owner::object(handle)));
+            owners.extend(own_unit(&found));
             match made.contains(&handle) {
                 true => new.push(found),
                 false => moved.push(found),
@@ -219,24 +244,27 @@ impl Recovered {
             moved,
             kept: state.kept.clone(),
             kept_made: state.kept_made.clone(),
+            packs: state.placed.new_packs.clone(),
         };
-        let referenced = objects.apply(&changes, self.tallies.referenced);
-        let tallies = Tallies {
-            stored: objects.live(),
-            referenced,
-            ..self.tallies
-        };
-        (objects, tallies, owners)
+        let (tallies, numbers) = objects.apply(&mut packs, &changes, &self.tallies);
+        let packed = numbers.into_iter().zip(&state.placed.new_packs);
+        owners.extend(packed.map(|(pack, found)| (found.location, Owner::pack(pack))));
+        InTables {
+            objects,
+            packs,
+            tallies,
+            owners,
+        }
     }
 
     /// Everything that was gone through: tables that are written as far as they differ, what is counted of them, and whose
     /// units are.
-    fn as_a_whole<C: Kept>(
+    fn as_a_whole<T: OnMedium>(
         &self,
         tables: &StoredTables<ObjectNote>,
         most: u32,
         bits: u32,
-    ) -> InTables<C> {
+    ) -> InTables<T> {
         let Replayed {
             map,
             placed,
@@ -244,30 +272,48 @@ impl Recovered {
             ..
         } = &self.state;
         let map: Vec<ObjectId> = map.iter().map(|row| row.as_object()).collect();
+        let filled = self.filled.max(placed.packs.len() as u64);
+        let (found_packs, numbers) = placed.numbered(filled).unwrap_or_default();
         let alive = alive(&map, history, &placed.objects);
         let rows = (0..).map(ObjectId).zip(&placed.objects).zip(alive);
-        let found: Vec<FoundObject<C, ObjectNote>> = rows
+        let found: Vec<FoundIn<T>> = rows
             .filter(|(_, is_alive)| *is_alive)
-            .map(|((handle, row), _)| found_object(handle, row))
+            .map(|((handle, row), _)| with_number(found_object(handle, row), &numbers))
             .collect();
         let kept = history.iter().flat_map(History::objects);
         let objects = Objects::restore(tables, &map, most, bits, &found, kept);
-        let count = |is: &dyn Fn(&FoundObject<C, ObjectNote>) -> bool| {
+        let named = found.iter().filter_map(|found| {
+            let FoundPack::Numbered(pack) = found.pack()? else {
+                return None;
+            };
+            let (_, length) = found.note.slot()?;
+            let is_live = found.base().is_some() && objects.references(found.handle) > 0;
+            Some((pack, length, is_live))
+        });
+        let filled = filled + numbers.len() as u64;
+        let packs = Packs::restore(tables, &found_packs, named, filled);
+        let count = |is: &dyn Fn(&FoundIn<T>) -> bool| {
             found.iter().filter(|found| is(found)).count() as u32
         };
         let tallies = Tallies {
             stored: objects.live(),
             referenced: count(&|found| objects.references(found.handle) > 0),
-            packed: count(&|found| found.packed.is_some()),
+            packed: count(&|found| found.pack().is_some()),
             pinned: count(&|found| objects.is_pinned_alone(found.handle)),
             spilled: objects.spilled(),
+            packs: packs.tallies(),
         };
-        let whole = found.iter().filter(|found| found.packed.is_none());
-        let whole = whole.map(|found| (found.location, Owner::object(found.handle)));
-        let packs = (0..).map(PackId).zip(&placed.packs);
-        let packs = packs.filter_map(|(pack, at)| Some((at.as_ref()?.location, Owner::pack(pack))));
-        let owners = whole.chain(packs).collect();
-        (objects, tallies, owners)
+        let whole = found.iter().filter_map(own_unit);
+        let on_flash = (0..).map(PackId).zip(&found_packs);
+        let on_flash =
+            on_flash.filter_map(|(pack, at)| Some((at.as_ref()?.location, Owner::pack(pack))));
+        let owners = whole.chain(on_flash).collect();
+        InTables {
+            objects,
+            packs,
+            tallies,
+            owners,
+        }
     }
 }
 
@@ -289,16 +335,34 @@ fn alive(map: &[ObjectId], history: &Option<History>, rows: &[ObjectRow]) -> Vec
 
 /// An object with this row.
 fn found_object<C: Kept>(handle: ObjectId, row: &ObjectRow) -> FoundObject<C, ObjectNote> {
-    let (location, packed) = match row.place {
-        ObjectPlace::Packed(packed) => (Ppn(packed.pack.0), Some(packed.base)),
-        ObjectPlace::Unit(unit) => (unit, None),
+    let place = match row.place {
+        ObjectPlace::Unit(unit) => FoundPlace::Unit(unit),
+        ObjectPlace::Packed(PackedRow { pack, base, .. }) => FoundPlace::Packed { pack, base },
     };
     FoundObject {
         handle,
-        location,
-        packed,
+        place,
         content: C::of(row.digest),
         note: row.note(),
+    }
+}
+
+/// The same, where packed pages that were found have these numbers.
+fn with_number<C, N>(mut found: FoundObject<C, N>, numbers: &[PackId]) -> FoundObject<C, N> {
+    if let FoundPlace::Packed { pack, .. } = &mut found.place
+        && let FoundPack::New(at) = *pack
+        && let Some(&number) = numbers.get(at as usize)
+    {
+        *pack = FoundPack::Numbered(number);
+    }
+    found
+}
+
+/// The unit of an object that has one alone, and whose it is.
+fn own_unit<C, N>(found: &FoundObject<C, N>) -> Option<(Ppn, Owner)> {
+    match found.place {
+        FoundPlace::Unit(unit) => Some((unit, Owner::object(found.handle))),
+        FoundPlace::Packed { .. } => None,
     }
 }
 
@@ -329,12 +393,18 @@ where
     };
     let (most, bits) = ContentDevice::<T>::most_and_bits(&nand, &options, &policies);
     let tables = nand.tables();
-    let (objects, tallies, owners) = match &found.state.changes {
+    let InTables {
+        objects,
+        packs,
+        tallies,
+        owners,
+    } = match &found.state.changes {
         Some(changes) => {
             let objects = Objects::stored(&tables, id.exported, most, bits, &found.tallies);
-            found.changed::<T::Content>(changes, objects)
+            let packs = Packs::stored(&tables, found.tallies.packs);
+            found.changed::<T>(changes, objects, packs)
         }
-        None => found.as_a_whole::<T::Content>(&tables, most, bits),
+        None => found.as_a_whole::<T>(&tables, most, bits),
     };
     let in_ram = in_ram(&found);
     let state = found.state;
@@ -342,7 +412,7 @@ where
         objects,
         tallies,
         in_ram,
-        packs: state.placed.packs,
+        packs,
         history: state.history,
         blocks: found.blocks,
         units: RestoredUnits {

@@ -1,7 +1,7 @@
 //! The tables in their store, whose commits are the checkpoints.
 //!
-//! Map, objects, owners of units and free handles are the translation layer's own tables ([`StoredTables`]): what it changes
-//! is changed there, in pages that come and go. Of packed pages, blocks, valid units and history it has its own form; the rows of pages
+//! Map, objects, packed pages, owners of units and free handles are the translation layer's own tables ([`StoredTables`]): what
+//! it changes is changed there, in pages that come and go. Of blocks, valid units and history it has its own form; the rows of pages
 //! that have changed are handed over before a checkpoint begins, a few at a time ([`TableStore::clean`]), and what is left
 //! when it begins at once, so that the tables hold the state after one event.
 //!
@@ -14,9 +14,10 @@ use std::sync::Arc;
 
 use flashlore_content::DigestTag;
 use flashlore_content::history::{EntryNumber, PinnedInstant};
-use flashlore_flash::{BlockId, Lpn, ObjectId, Owned, Owner, PackId, Row, Stream, TableName};
+use flashlore_flash::{BlockId, Lpn, ObjectId, Owned, Owner, Row, Stream, TableName};
 use flashlore_ftl::blocks::BlockPhase;
 use flashlore_ftl::mapping::objects::Object;
+use flashlore_ftl::mapping::packs::Pack;
 use flashlore_medium::Medium;
 use flashlore_metadata::{Access, Judge, MetadataError, Store, StoredTables};
 
@@ -50,7 +51,7 @@ pub(crate) struct TableStore {
 const SHORT_ROW: usize = 32;
 
 /// The tables of which pages are handed over before a checkpoint begins.
-const HANDED_OVER: [Table; 3] = [Table::Packs, Table::Blocks, Table::Valid];
+const HANDED_OVER: [Table; 2] = [Table::Blocks, Table::Valid];
 
 /// The ring of history rows: the entry with this number has this row.
 #[derive(Debug, Clone, Copy)]
@@ -110,6 +111,7 @@ impl TableStore {
             TableName::FreeHandles,
             TableName::Owners,
             TableName::Spilled,
+            TableName::Packs,
         ];
         Ok(TableStore {
             id: id.clone(),
@@ -213,7 +215,7 @@ impl TableStore {
     pub fn dirty_pages(&self, layer: &dyn Layer) -> u32 {
         let nand = layer.core().flash();
         let in_store = self.stored.with(|store| store.dirty_pages());
-        in_store as u32 + nand.packed.count() + nand.programmed.count() + nand.valid.count()
+        in_store as u32 + nand.programmed.count() + nand.valid.count()
     }
 
     /// The store is new, and perhaps larger than what there is of the volume: the next checkpoint writes all of that.
@@ -221,9 +223,6 @@ impl TableStore {
         self.is_new = true;
         nand.programmed.mark_all(Table::Blocks, &nand.id);
         nand.valid.mark_all(Table::Valid, &nand.id);
-        if nand.id.has_objects() {
-            nand.packed.mark_all(Table::Packs, &nand.id);
-        }
     }
 
     /// Writes what has changed, and hands over a root that holds the state after the last event
@@ -295,7 +294,6 @@ impl TableStore {
         self.set_rows(layer, table, rows.clone(), fill)?;
         let nand = layer.core_mut().flash_mut();
         match table {
-            Table::Packs => nand.packed.clear(page),
             Table::Valid => nand.valid.clear(page),
             _ => nand.programmed.clear(page),
         }
@@ -391,6 +389,10 @@ fn judge(id: &Identity) -> Judge {
                     object.is_possible(units, packs, objects)
                 })
             }
+            _ if table == Table::Packs.id() => {
+                let mut rows = bytes.chunks_exact(Pack::BYTES);
+                rows.all(|row| Pack::decode(row).is_possible(units))
+            }
             _ => true,
         };
         (!is_possible).then_some("it names what there is not")
@@ -401,7 +403,6 @@ fn judge(id: &Identity) -> Judge {
 fn next_changed(layer: &dyn Layer, table: Table, from: PageInTable) -> Option<PageInTable> {
     let nand = layer.core().flash();
     match table {
-        Table::Packs => nand.packed.next(from),
         Table::Valid => nand.valid.next(from),
         _ => nand.programmed.next(from),
     }
@@ -423,7 +424,6 @@ fn fill(layer: &dyn Layer, table: Table, rows: Range<RowId>, out: &mut [u8]) {
     let mut out = Writer::new(out);
     for RowId(row) in RowId::each(rows) {
         match table {
-            Table::Packs => layer.pack_row(PackId(row)).encode(&mut out),
             Table::Valid => {
                 out.u64(layer.core().blocks().valid_word(row as usize));
             }

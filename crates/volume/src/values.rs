@@ -129,6 +129,18 @@ impl PackedValue {
         }
     }
 
+    /// The object that it is the value of, the page that it was written for, and bytes of its slot.
+    pub(crate) fn slot(&self) -> (ObjectId, Lpn, u16) {
+        match self.what {
+            ValueState::Stored { ref head, .. } => (self.holder().0, head.lpn, head.slot_length()),
+            ValueState::Lost {
+                object,
+                lpn,
+                length,
+            } => (object, lpn, length),
+        }
+    }
+
     fn young(&self) -> Option<Young> {
         match &self.what {
             ValueState::Stored { head, .. } => Some(Young {

@@ -80,14 +80,14 @@ pub struct Chores {
     pub checkpoint: bool,
     /// [`Volume::discard_step`].
     pub discard: bool,
-    /// [`Volume::fill_index`].
-    pub index: bool,
+    /// [`Volume::look_at_rest`].
+    pub rest: bool,
 }
 
 impl Chores {
     /// Whether there is anything to do.
     pub fn any(self) -> bool {
-        self.collection || self.flush || self.checkpoint || self.discard || self.index
+        self.collection || self.flush || self.checkpoint || self.discard || self.rest
     }
 }
 
@@ -110,6 +110,8 @@ pub struct Volume {
     pub(crate) reported: HashSet<UnitPlace>,
     /// From which handle on what was stored when the volume was opened is not in the fingerprint index yet.
     pub(crate) unindexed: Option<ObjectId>,
+    /// Whether there are packed pages that nobody has looked at since then.
+    pub(crate) has_unseen_packs: bool,
 }
 
 impl Volume {
@@ -496,17 +498,20 @@ impl Volume {
         Ok(self.layer.core_mut().flash_mut().discard_kept(most)?)
     }
 
-    /// Enters what was stored when the volume was opened into the fingerprint index, of so many handles of objects; whether
-    /// any is left. What is not entered is not found as a duplicate.
-    pub fn fill_index(&mut self, most: u32) -> bool {
-        let Some(from) = self.unindexed else {
-            return false;
-        };
+    /// Looks at what was stored when the volume was opened: enters so many objects into the fingerprint index, and counts
+    /// what is dead in as many packed pages. Whether any is left. What is not entered is not found as a duplicate, and a
+    /// block in which nobody knows of dead values is collected later than it might be.
+    pub fn look_at_rest(&mut self, most: u32) -> bool {
         let before = self.layer.core().flash().failures_of_tables();
-        self.unindexed = self.layer.fill_index(from, most);
-        // A page of the tables that cannot be read hides its objects from the index, and does nothing else.
+        if let Some(from) = self.unindexed {
+            self.unindexed = self.layer.fill_index(from, most);
+        }
+        if self.has_unseen_packs {
+            self.has_unseen_packs = self.layer.look_at_packs(most);
+        }
+        // A page of the tables that cannot be read hides what is in it from this, and does nothing else.
         self.layer.core().flash().forgive_tables(before);
-        self.unindexed.is_some()
+        self.unindexed.is_some() || self.has_unseen_packs
     }
 
     /// What is to be done soon.
@@ -521,7 +526,7 @@ impl Volume {
                 || nand.journal.is_full_to(4)
                 || self.tables.wants_checkpoint(),
             discard: nand.keeps_too_many(),
-            index: self.unindexed.is_some(),
+            rest: self.unindexed.is_some() || self.has_unseen_packs,
         }
     }
 

@@ -230,6 +230,49 @@ fn images_of_older_versions_are_upgraded() {
     }
 }
 
+/// Packed pages of an older version are collected: up to version 5 they do not name the objects in them, and an object that
+/// is packed anew takes more bytes than there.
+#[test]
+fn packed_pages_of_older_versions_are_collected() {
+    let kind = Kind::Everything;
+    for version in OLDEST_VERSION..=VERSION {
+        let mut bytes = image(version, kind);
+        let superblock = load::superblock(&MemoryMedium::from_bytes(bytes.clone())).unwrap();
+        let growth = Growth::upgrade(&superblock).unwrap();
+        bytes.resize(growth.bytes() as usize, 0);
+        let medium = Arc::new(MemoryMedium::from_bytes(bytes));
+        growth.carry_out(Arc::clone(&medium)).unwrap();
+        let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+        for lpn in (1..40).step_by(2).map(Lpn) {
+            volume.write(0, lpn, &page(5)).unwrap();
+        }
+        // What they held is in packed pages with what the others hold, and is not to be readable any more.
+        volume.purge_and_erase(0, Lpn(0)..Lpn(PAGES)).unwrap();
+        let repacked = volume.encoding_counters().unwrap().repacked;
+        assert!(
+            repacked > 10,
+            "{version}: {repacked}, {:?}",
+            volume.counters()
+        );
+        volume.check().unwrap();
+        let untouched = |volume: &mut Volume| {
+            for lpn in (0..PAGES).filter(|lpn| *lpn >= 40 || lpn % 2 == 0).map(Lpn) {
+                let mut found = [1; PAGE_BYTES];
+                volume.read(lpn, &mut found).unwrap();
+                assert_eq!(found, page(expected_at(lpn)), "{version} page {lpn}");
+            }
+        };
+        untouched(&mut volume);
+        // A power loss: nothing was flushed since.
+        volume.flush().unwrap();
+        drop(volume);
+        assert!(check(&*medium, true).unwrap().is_clean(), "{version}");
+        let (mut volume, _) = Volume::open(medium).unwrap();
+        volume.check().unwrap();
+        untouched(&mut volume);
+    }
+}
+
 /// A power cut at any call of an upgrade leaves the old version or the new one, with everything.
 #[test]
 fn a_power_cut_at_any_call_of_an_upgrade_leaves_one_version_whole() {

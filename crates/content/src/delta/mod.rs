@@ -101,6 +101,11 @@ pub trait Encoder<C, P> {
 
     /// The encoded value in the slot of a packed page.
     fn unpack(&mut self, page: &P, slot: PackSlot) -> Self::Encoded;
+
+    /// The slots of a packed page in their order: the object whose value lies there, or [`ObjectId::NONE`] where the page does
+    /// not tell, the logical page that it was written for, and its bytes. Asked where the device notes slots with their objects
+    /// and the translation layer keeps none.
+    fn each_slot(&mut self, _page: &P, _take: &mut dyn FnMut(ObjectId, Lpn, u16)) {}
 }
 
 /// Nothing is encoded.

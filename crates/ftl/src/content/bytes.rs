@@ -10,15 +10,14 @@ use flashlore_flash::{
 
 use super::device::{ContentDevice, Policies};
 use super::encoding::Encoded;
-use super::parts::{EncodedOf, Failure, NoteOf, ObjectsOf, PageOf, Parts};
+use super::parts::{EncodedOf, Failure, NoteOf, ObjectsOf, PacksOf, PageOf, Parts};
 use super::store::Store;
 use crate::core::Core;
 use crate::core::restore::{RestoredBlocks, RestoredUnits};
 use crate::error::OptionsError;
 use crate::map_cache::Resident;
-use crate::mapping::Mapping;
 use crate::mapping::packing::Packing;
-use crate::mapping::packs::{Packs, RestoredPack, Slot};
+use crate::mapping::packs::{PackTallies, Slot};
 use crate::options::FtlOptions;
 use crate::policies::history::Versions;
 use crate::policies::{Asked, Policy, PolicySet};
@@ -95,19 +94,21 @@ pub struct Tallies {
     pub pinned: u32,
     /// Rows of spilled counts that were ever used.
     pub spilled: u32,
+    /// Packed pages.
+    pub packs: PackTallies,
 }
 
 /// What a recovery found.
 #[derive(Debug)]
-pub struct Restored<O, V> {
+pub struct Restored<O, P, V> {
     /// The map and the objects, in their tables.
     pub objects: O,
     /// What is counted of them.
     pub tallies: Tallies,
     /// Values that are encoded and in no packed page.
     pub in_ram: Vec<RestoredInRam<V>>,
-    /// Packed pages by number.
-    pub packs: Vec<Option<RestoredPack>>,
+    /// Packed pages on flash, in their table.
+    pub packs: P,
     /// Old versions, where they are kept.
     pub history: Option<History>,
     /// The blocks.
@@ -128,7 +129,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
     }
 
     /// A device with content. Nothing is hashed in idle time; without a history nothing becomes one. The fingerprint index
-    /// is empty: [`ContentDevice::fill_index`].
+    /// is empty ([`ContentDevice::fill_index`]), and packed pages are to be looked at ([`ContentDevice::look_at_packs`]).
     ///
     /// # Errors
     /// Settings that cannot work together.
@@ -137,7 +138,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         options: FtlOptions,
         policies: Policies<T::Encoder>,
         ledger: T::Ledger,
-        found: Restored<ObjectsOf<T>, EncodedOf<T>>,
+        found: Restored<ObjectsOf<T>, PacksOf<T>, EncodedOf<T>>,
     ) -> Result<Self, OptionsError> {
         let Restored {
             objects,
@@ -151,6 +152,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         let dedup = policies.dedup;
         let most = Self::most_objects(&flash, &options);
         let log = policies.encoding.is_some();
+        let packing = policies.encoding.map(|_| Packing::new(packs, 0));
         let options = FtlOptions { log, ..options };
         let core = Core::restore(flash, options, &blocks, units)?;
         let mut set = PolicySet::new(&Asked {
@@ -165,7 +167,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         let store = Store {
             referenced: tallies.referenced,
             objects,
-            packing: policies.encoding.map(|_| Packing::new(0)),
+            packing,
             encoded: policies.encoding.as_ref().map(Encoded::new),
             policies: set,
             ledger,
@@ -173,19 +175,14 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
             located: Vec::new(),
         };
         let mut ftl = ContentDevice { core, store };
-        ftl.restore_packed(&tallies, in_ram, packs);
+        ftl.restore_packed(&tallies, in_ram);
         // Versions given up since the last barrier are there again.
         ftl.store.make_room_of_history(&mut ftl.core);
         ftl.store.note_beyond(&ftl.core);
         Ok(ftl)
     }
 
-    fn restore_packed(
-        &mut self,
-        tallies: &Tallies,
-        in_ram: Vec<RestoredInRam<EncodedOf<T>>>,
-        packs: Vec<Option<RestoredPack>>,
-    ) {
+    fn restore_packed(&mut self, tallies: &Tallies, in_ram: Vec<RestoredInRam<EncodedOf<T>>>) {
         let Store {
             objects,
             packing,
@@ -199,7 +196,6 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         let is_live = |objects: &ObjectsOf<T>, object: ObjectId| {
             object.is_some() && objects.references(object) > 0 && objects.is_delta(object)
         };
-        packing.packs = Packs::restore(packs, |object| is_live(objects, object));
         for RestoredInRam { slot, value } in in_ram {
             let base = objects.packed(slot.object).map(|(_, base)| base);
             encoder.hold(slot.object, base.unwrap_or(ObjectId::NONE), &value);
@@ -209,12 +205,12 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         }
         packing.packed = tallies.packed;
         packing.pinned = tallies.pinned;
-        for (page, on_flash) in packing.packs.used() {
-            if on_flash {
-                let dead = packing.packs.dead_bytes(page);
-                self.core.blocks.set_dead(packing.packs.at(page), 0, dead);
-            }
-        }
+    }
+
+    /// Looks at so many more of the packed pages that a recovery brought back: until then nobody knows which of them has the
+    /// most bytes to which nothing refers, and which was filled first. Whether there are more.
+    pub fn look_at_packs(&mut self, most: u32) -> bool {
+        self.store.look_at_packs(&mut self.core, most)
     }
 
     /// Enters objects that are stored and were not entered into the fingerprint index, from a handle on: of so many handles
@@ -251,6 +247,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
                 return Ok(());
             };
             if !packing.packs.take_waiting() && packing.packs.in_ram_count() == 0 {
+                packing.packs.give_back_empty();
                 return Ok(());
             }
         }
@@ -271,6 +268,9 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
             packed: packing.as_ref().map_or(0, |packing| packing.packed),
             pinned: packing.as_ref().map_or(0, |packing| packing.pinned),
             spilled: objects.spilled(),
+            packs: packing
+                .as_ref()
+                .map_or_else(PackTallies::default, |packing| packing.packs.tallies()),
         }
     }
 
@@ -280,17 +280,19 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
     }
 
     /// The objects that lie in a valid unit.
-    pub fn objects_in(&self, ppn: Ppn) -> Vec<ObjectId> {
+    ///
+    /// # Errors
+    /// A failure of the device, but not that the unit is lost.
+    pub fn objects_in(&mut self, ppn: Ppn) -> Result<Vec<ObjectId>, Failure<T>> {
         let owner = self.core.owner_of(ppn);
-        match (owner.owned(), &self.store.packing) {
-            (Owned::Pack(_), Some(_)) => {
-                let mut objects = Vec::new();
-                self.store
-                    .each_value(owner, &mut |object| objects.push(object));
-                objects
-            }
-            _ => vec![owner.as_object()],
-        }
+        let (Owned::Pack(pack), true) = (owner.owned(), self.store.packing.is_some()) else {
+            return Ok(vec![owner.as_object()]);
+        };
+        let slots = self.store.borrow_slots(&mut self.core, pack, None)?;
+        let objects = slots.iter().map(|slot| slot.object);
+        let objects = objects.filter(|object| object.is_some()).collect();
+        self.store.give_back_slots(slots);
+        Ok(objects)
     }
 
     /// Changes what the device keeps of an object.
@@ -357,8 +359,9 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
             base => Some(Box::new(self.held(base)?)),
         };
         let packs = self.store.packing.as_ref().map(|packing| &packing.packs);
+        let note = self.store.objects.note(object);
         let found = packs.and_then(|packs| {
-            let (slot, _) = packs.slot_of(pack, object)?;
+            let (slot, _) = packs.slot_of(pack, object, note)?;
             Some((slot, packs.in_ram(pack, slot).cloned(), packs.at(pack)))
         });
         let Some((slot, in_ram, at)) = found else {

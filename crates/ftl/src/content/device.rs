@@ -5,13 +5,14 @@ use flashlore_content::{Content, Dedup, DedupOptions, Ledger, NoEncoder};
 use flashlore_flash::{Flash, Lpn, ObjectId, Tag, Time};
 
 use super::encoding::{Encoded, EncodingCounters};
-use super::parts::{CoreOf, EncodedOf, Failure, ObjectsOf, Of, Parts, Present};
+use super::parts::{CoreOf, Failure, ObjectsOf, Of, PackingOf, Parts, Present};
 use super::store::Store;
 use crate::core::Core;
 use crate::error::OptionsError;
 use crate::map_cache::{MapCache, Resident};
 use crate::mapping::objects::Objects;
 use crate::mapping::packing::Packing;
+use crate::mapping::packs::Packs;
 use crate::options::FtlOptions;
 use crate::policies::delta::Delta;
 use crate::policies::history::VersionsOptions;
@@ -125,12 +126,9 @@ impl<T: Parts> ContentDevice<T> {
         let in_ram = versions.as_ref().and_then(|v| v.entries_in_ram);
         let log = encoding.is_some() || in_ram.is_some();
         let core = Core::with_map_cache(flash, FtlOptions { log, ..options }, map_cache)?;
-        let objects = Objects::new(
-            &core.flash.tables(),
-            exported,
-            most_objects,
-            dedup.fingerprint_bits,
-        );
+        let tables = core.flash.tables();
+        let bits = dedup.fingerprint_bits;
+        let objects = Objects::new(&tables, exported, most_objects, bits);
         let most_packs = Self::most_packs(&core);
         let asked = Asked {
             dedup,
@@ -141,7 +139,7 @@ impl<T: Parts> ContentDevice<T> {
         };
         let store = Store {
             objects,
-            packing: encoding.map(|_| Packing::new(most_packs)),
+            packing: encoding.map(|_| Packing::new(Packs::new(&tables), most_packs)),
             encoded: encoding.as_ref().map(Encoded::new),
             policies: PolicySet::new(&asked),
             ledger,
@@ -285,7 +283,7 @@ impl<T: Parts> ContentDevice<T> {
     }
 
     /// What is packed, where values may be encoded.
-    pub fn packing(&self) -> Option<&Packing<EncodedOf<T>>> {
+    pub fn packing(&self) -> Option<&PackingOf<T>> {
         self.store.packing.as_ref()
     }
 

@@ -9,6 +9,8 @@ use crate::core::Core;
 use crate::error::FtlError;
 use crate::map_cache::MapCache;
 use crate::mapping::objects::Objects;
+use crate::mapping::packing::Packing;
+use crate::mapping::packs::Packs;
 use crate::policies::{PolicySet, View};
 
 /// Whether a device may keep old versions: a type, [`Present`] or [`Past`].
@@ -69,6 +71,10 @@ pub type TablesOf<T> = <<T as Parts>::Flash as Flash>::Tables;
 pub type NoteOf<T> = <TablesOf<T> as Tables>::Note;
 /// The map and the objects.
 pub type ObjectsOf<T> = Objects<<T as Parts>::Content, TablesOf<T>>;
+/// Packed pages.
+pub type PacksOf<T> = Packs<EncodedOf<T>, TablesOf<T>>;
+/// What is packed.
+pub type PackingOf<T> = Packing<EncodedOf<T>, TablesOf<T>>;
 /// The policies.
 pub(crate) type PoliciesOf<T> = PolicySet<<T as Parts>::Content, EncodedOf<T>, TablesOf<T>>;
 /// What policies look at.

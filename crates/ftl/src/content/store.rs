@@ -6,6 +6,7 @@
 //! Invariants: an object that nothing refers to does not exist; a packed object's base does; a packed
 //! page has a live slot for each packed object in it to which a logical page refers.
 
+mod directory;
 mod encode;
 mod history;
 mod merge;
@@ -18,11 +19,10 @@ use flashlore_content::{Encoder, Ledger};
 use flashlore_flash::{BlockId, Lpn, ObjectId, Owned, Owner, Ppn, Time};
 
 use super::encoding::{Encoded, EncodingCounters};
-use super::parts::{CoreOf, EncodedOf, Failure, ObjectsOf, Parts, PoliciesOf, ViewOf};
+use super::parts::{CoreOf, EncodedOf, Failure, ObjectsOf, PackingOf, Parts, PoliciesOf, ViewOf};
 use crate::core::relocate::{Relocate, Relocation};
 use crate::map_cache::{MapCache, MapEntry};
 use crate::mapping::Mapping;
-use crate::mapping::packing::Packing;
 use crate::mapping::packs::Removed;
 use crate::policies::history::Versions;
 use crate::policies::{Policy, View, dedup};
@@ -31,7 +31,7 @@ use crate::policies::{Policy, View, dedup};
 pub(crate) struct Store<T: Parts> {
     pub objects: ObjectsOf<T>,
     /// What is packed, where values may be encoded.
-    pub packing: Option<Packing<EncodedOf<T>>>,
+    pub packing: Option<PackingOf<T>>,
     /// What all that encode share; where values may be encoded.
     pub encoded: Option<Encoded>,
     pub policies: PoliciesOf<T>,
@@ -217,8 +217,9 @@ impl<T: Parts> Store<T> {
         else {
             return;
         };
-        packing.packed -= 1;
-        let removed = packing.packs.remove(pack, object);
+        packing.packed = packing.packed.saturating_sub(1);
+        let note = self.objects.note(object);
+        let removed = packing.packs.remove(pack, object, note);
         if let Removed::FromRam(value) = &removed {
             self.encoder.give_up(value);
         }
@@ -239,7 +240,7 @@ impl<T: Parts> Store<T> {
         let answer = change(&mut self.objects);
         let after = object.is_some() && self.objects.is_pinned_alone(object);
         if let Some(packing) = &mut self.packing {
-            packing.pinned = packing.pinned + u32::from(after) - u32::from(before);
+            packing.pinned = (packing.pinned + u32::from(after)).saturating_sub(before.into());
         }
         answer
     }
@@ -332,7 +333,7 @@ impl<T: Parts> Store<T> {
         }
         let whole = alive.iter().filter(|&&o| !objects.is_packed(o));
         let whole = whole.map(|&object| Owner::object(object));
-        let packs = self.packing.iter().flat_map(Packing::owners);
+        let packs = self.packing.iter().flat_map(PackingOf::<T>::owners);
         core.check(self, whole.chain(packs).chain(self.policies.owners()))?;
         if let Some(packing) = &self.packing {
             packing.check(objects, &alive)?;
@@ -358,7 +359,9 @@ impl<T: Parts> Store<T> {
             true => packing.packs.in_ram_count(),
             false => 0,
         };
-        live - u64::from(packing.packed) + u64::from(packing.packs.on_flash() + reserved)
+        live.saturating_sub(packing.packed.into())
+            + u64::from(packing.packs.on_flash())
+            + u64::from(reserved)
     }
 
     /// Bytes held by map, objects and policies.
@@ -371,7 +374,7 @@ impl<T: Parts> Store<T> {
 /// What an encoded value leaves behind on flash.
 fn note_removed<T: Parts>(core: &mut CoreOf<T>, removed: Removed<EncodedOf<T>>) {
     match removed {
-        Removed::FromRam(_) => {}
+        Removed::Nothing | Removed::FromRam(_) => {}
         Removed::Slack { ppn, before, after } => core.blocks.set_dead(ppn, before, after),
         Removed::Page { ppn, before } => {
             core.blocks.set_dead(ppn, before, 0);
@@ -422,7 +425,7 @@ impl<T: Parts> Mapping for Store<T> {
 
     fn each_value(&self, owner: Owner, name: &mut dyn FnMut(ObjectId)) {
         if let (Some(packing), Owned::Pack(pack)) = (&self.packing, owner.owned()) {
-            let slots = packing.packs.slots(pack).iter();
+            let slots = packing.packs.slots(pack).unwrap_or_default().iter();
             let named = slots.map(|slot| slot.object).filter(|o| o.is_some());
             named.for_each(name);
         }
@@ -436,6 +439,13 @@ impl<T: Parts> Mapping for Store<T> {
         match (&self.packing, owner.owned()) {
             (Some(packing), Owned::Pack(pack)) if T::ENCODES => packing.packs.dead_bytes(pack),
             _ => 0,
+        }
+    }
+
+    fn has_dead(&self, owner: Owner) -> bool {
+        match (&self.packing, owner.owned()) {
+            (Some(packing), Owned::Pack(pack)) => packing.packs.has_dead(pack),
+            _ => false,
         }
     }
 }

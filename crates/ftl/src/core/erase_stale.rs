@@ -98,9 +98,8 @@ where
 
     /// Whether any of these units, which are taken, holds anything without referrer.
     fn is_stale<M: Relocate<F, K>>(&self, map: &M, taken: Range<Ppn>) -> bool {
-        let holds_dead = |ppn: Ppn| {
-            !self.blocks.is_valid(ppn) || map.dead_bytes(self.owners.get(ppn.index())) > 0
-        };
+        let holds_dead =
+            |ppn: Ppn| !self.blocks.is_valid(ppn) || map.has_dead(self.owners.get(ppn.index()));
         Ppn::each(taken).any(holds_dead)
     }
 }

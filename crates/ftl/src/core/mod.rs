@@ -41,8 +41,8 @@ mod spare;
 mod wear;
 
 use flashlore_flash::{
-    BlockId, Finished, Flash, Geometry, Lpn, Owner, PoolId, Ppn, Stream, Table, TableName, Tables,
-    Tag, Time,
+    BlockId, Finished, Flash, Geometry, Lpn, Note, Owner, PoolId, Ppn, Stream, Table, TableName,
+    Tables, Tag, Time,
 };
 
 use crate::alloc::Plane;
@@ -415,6 +415,11 @@ where
     /// A unit is no longer referenced.
     #[inline(always)]
     pub(crate) fn invalidate(&mut self, ppn: Ppn) {
+        // A table that is kept may have told where something lies and been wrong, or not to be had.
+        let is_kept = <F::Tables as Tables>::Note::ON;
+        if is_kept && (ppn.0 >= self.geometry.units() || !self.blocks.is_valid(ppn)) {
+            return;
+        }
         self.blocks.invalidate(ppn);
         self.flash.validity_changed(ppn);
     }

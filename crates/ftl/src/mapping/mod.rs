@@ -26,9 +26,13 @@ pub trait Mapping {
     fn prefetch(&self, owner: Owner);
     /// Where the unit of an owner lies, for the check; `None` if it owns nothing.
     fn location(&self, owner: Owner) -> Option<Ppn>;
-    /// Bytes of a unit that nobody refers to any more, while others of it are referred to.
+    /// Bytes of a unit that nobody refers to any more, while others of it are referred to, as far as the blocks know of them.
     fn dead_bytes(&self, _owner: Owner) -> u32 {
         0
+    }
+    /// Whether there are any.
+    fn has_dead(&self, owner: Owner) -> bool {
+        self.dead_bytes(owner) > 0
     }
     /// Names the objects that are packed in the unit of an owner.
     fn each_value(&self, _owner: Owner, _name: &mut dyn FnMut(ObjectId)) {}

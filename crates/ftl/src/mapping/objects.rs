@@ -25,7 +25,7 @@ use flashlore_flash::{
 use super::counts::{Counts, DELTA, INDEXED, PACKED, ReferenceKind, Spilled, UNHASHED};
 
 pub use super::counts::{References, SpilledPart, most_spilled};
-pub use restore::{FoundObject, ObjectChanges};
+pub use restore::{FoundObject, FoundPack, FoundPlace, ObjectChanges};
 
 /// One stored value: 16 bytes for a tag, so that a cache line holds whole ones. Where it is laid out in bytes these are
 /// location, counts and link, 4 bytes each, note and content.
@@ -418,6 +418,12 @@ impl<C: Content, S: Tables> Objects<C, S> {
     #[inline(always)]
     pub fn pin(&mut self, base: ObjectId, dependent: ObjectId) {
         self.add(base, ReferenceKind::Pins);
+        self.link_to(base, dependent);
+    }
+
+    /// One more packed object needs a base, or one less.
+    #[inline(always)]
+    fn link_to(&mut self, base: ObjectId, dependent: ObjectId) {
         self.table
             .change(base.index(), |record| record.link.0 ^= dependent.0);
     }
@@ -426,8 +432,7 @@ impl<C: Content, S: Tables> Objects<C, S> {
     #[inline(always)]
     pub fn unpin(&mut self, base: ObjectId, dependent: ObjectId) -> bool {
         self.take(base, ReferenceKind::Pins);
-        self.table
-            .change(base.index(), |record| record.link.0 ^= dependent.0);
+        self.link_to(base, dependent);
         self.is_dead(base)
     }
 

@@ -10,10 +10,10 @@ use super::objects::Objects;
 use super::packs::{Packs, Slot};
 
 /// What the layer keeps of encoded values. `V` is one in RAM.
-#[derive(Debug, Clone)]
-pub struct Packing<V> {
+#[derive(Debug)]
+pub struct Packing<V, S: Tables> {
     /// Packed pages.
-    pub packs: Packs<V>,
+    pub packs: Packs<V, S>,
     /// Packed objects.
     pub packed: u32,
     /// Bases that packed objects alone keep alive.
@@ -26,31 +26,26 @@ pub struct Packing<V> {
     pub(crate) busy: ObjectId,
     /// Whether space is being made.
     pub(crate) evicting: bool,
+    /// Objects that were packed when a page was met first the directory of which names none, by page.
+    pub(crate) nameless: Vec<(PackId, ObjectId)>,
     /// Room for a copy of slots.
     pub(crate) scratch: Vec<Slot>,
 }
 
-impl<V: Clone> Packing<V> {
-    /// Nothing is packed.
-    pub fn new(most_packs: u32) -> Self {
+impl<V: Clone, S: Tables> Packing<V, S> {
+    /// Nothing but what lies in these pages, of which so many may hold live values.
+    pub fn new(packs: Packs<V, S>, most_packs: u32) -> Self {
         Packing {
-            packs: Packs::default(),
+            packs,
             packed: 0,
             pinned: 0,
             most_packs,
             found_beyond: (0, 0),
             busy: ObjectId::NONE,
             evicting: false,
+            nameless: Vec::new(),
             scratch: Vec::new(),
         }
-    }
-
-    /// A copy of the slots of a packed page, to be given back.
-    pub(crate) fn borrow_slots(&mut self, pack: PackId) -> Vec<Slot> {
-        let mut slots = std::mem::take(&mut self.scratch);
-        slots.clear();
-        slots.extend_from_slice(self.packs.slots(pack));
-        slots
     }
 
     /// The owners of the packed pages on flash.
@@ -63,22 +58,17 @@ impl<V: Clone> Packing<V> {
     ///
     /// # Errors
     /// A sentence that says what does not hold.
-    pub fn check<C: Content, S: Tables>(
+    pub fn check<C: Content>(
         &self,
         objects: &Objects<C, S>,
         alive: &[ObjectId],
     ) -> Result<(), String> {
         let is_live = |o: ObjectId| objects.references(o) > 0 && objects.is_delta(o);
-        self.packs
-            .check(|object| object.is_some() && is_live(object))?;
-        let packed = alive.iter().filter(|&&o| objects.is_packed(o));
-        for &object in packed.clone() {
-            let found = objects.packed(object);
-            let slot = found.and_then(|(pack, _)| self.packs.slot_of(pack, object));
-            if slot.is_none() {
-                return Err(format!("packed object {object} has no slot in {found:?}"));
-            }
-        }
+        let packed = alive.iter().filter_map(|&object| {
+            let (pack, _) = objects.packed(object)?;
+            Some((pack, object, objects.note(object), is_live(object)))
+        });
+        self.packs.check(packed.clone())?;
         let pinned = alive.iter().filter(|&&o| objects.is_pinned_alone(o));
         let counted = (packed.count(), pinned.count());
         if counted != (self.packed as usize, self.pinned as usize) {
@@ -87,15 +77,6 @@ impl<V: Clone> Packing<V> {
                 self.packed, self.pinned
             ));
         }
-        let slots = self.packs.used();
-        let slots = slots.flat_map(|(pack, _)| self.packs.slots(pack));
-        let named = slots.filter(|slot| slot.object.is_some()).count();
-        match named == self.packed as usize {
-            true => Ok(()),
-            false => Err(format!(
-                "{named} slots name an object, {} objects are packed",
-                self.packed
-            )),
-        }
+        Ok(())
     }
 }

@@ -130,7 +130,7 @@ impl Rig {
                         .used()
                         .find(|&(pack, _)| packing.packs.at(pack) == unit);
                     used.is_some_and(|(pack, _)| {
-                        let slots = packing.packs.slots(pack);
+                        let slots = packing.packs.slots(pack).unwrap();
                         slots.iter().all(|slot| slot.object.is_some())
                     })
                 }

@@ -1,6 +1,6 @@
 //! What a volume does by itself, in small steps beside its users: it goes on with collections while nobody writes,
 //! syncs before the next block needs it, writes tables and takes checkpoints before one is due, gives the space of
-//! free blocks back, fills the fingerprint index after an opening.
+//! free blocks back, looks at what an opening left for later.
 //!
 //! A step holds the lock for as long as a few pages take; the medium is synced without it. All of it could be left to
 //! the next write or flush, which would only have to wait for it.
@@ -19,8 +19,8 @@ const CLEANED_AT_ONCE: u32 = 16;
 const FEW_DIRTY: u32 = 32;
 /// Blocks whose space is given back under one hold of the lock.
 const DISCARDED_AT_ONCE: usize = 4;
-/// Handles whose objects are entered into the fingerprint index under one hold of the lock.
-const INDEXED_AT_ONCE: u32 = 1 << 12;
+/// Objects that are entered into the fingerprint index, and packed pages that are looked at, under one hold of the lock.
+const SEEN_AT_ONCE: u32 = 1 << 12;
 
 /// Does what a volume has to do, until it is dropped.
 pub struct Maintainer {
@@ -79,8 +79,8 @@ impl Disk {
         if due.discard {
             while self.with(|volume| volume.discard_step(DISCARDED_AT_ONCE))?? {}
         }
-        if due.index {
-            while self.with(|volume| volume.fill_index(INDEXED_AT_ONCE))? && !self.wake.is_stopped()
+        if due.rest {
+            while self.with(|volume| volume.look_at_rest(SEEN_AT_ONCE))? && !self.wake.is_stopped()
             {
             }
         }

@@ -29,7 +29,7 @@ pub use notes::{ClockNote, Note, NoteKind, PurgeNote};
 pub use record::{PlacedRecord, Record, Slot, UnitKind};
 pub use root::{HistoryRoot, Root};
 pub use rows::{
-    BlockRow, BlockState, MapRow, ObjectNote, ObjectPlace, ObjectRow, PackRow, PackedRow,
+    BlockRow, BlockState, MapRow, ObjectNote, ObjectPlace, ObjectRow, PackedRow, pack_of,
 };
 pub use superblock::{Encoding, EpochStart, HistoryIdentity, Identity, Policy, Superblock};
 pub use tables::Table;

@@ -16,18 +16,28 @@
 //! | 56 | 4 | of them, those that are packed |
 //! | 60 | 4 | bases that deltas alone keep |
 //! | 64 | 4 | rows of spilled counts that were ever used |
-//! | 68 | 4 | zero |
+//! | 68 | 4 | numbers of packed pages that were ever used |
+//! | 72 | 4 | the first free one of them; all ones for none |
+//! | 76 | 4 | packed pages that hold anything |
+//! | 80 | 4 | of them, those with deltas that logical pages need |
+//! | 84 | 4 | zero |
+//! | 88 | 8 | packed pages that were ever filled |
 //!
-//! Up to version 6 it ended after 48 bytes.
+//! Up to version 6 it ended after 48 bytes, in version 7 after 72.
 
+use flashlore_flash::PackId;
 use flashlore_ftl::content::bytes::Tallies;
+use flashlore_ftl::mapping::packs::PackTallies;
 
 use super::address::RowId;
 use super::cursor::{Reader, Writer};
+use super::superblock::Identity;
+use super::tables::Table;
 
-/// Bytes of it, and of that of version 6.
-pub const ROOT_BYTES: usize = 72;
-const BYTES_OF_6: usize = 48;
+/// Bytes of it.
+pub const ROOT_BYTES: usize = 96;
+/// Those of version 6, and of version 7.
+const OLDER_BYTES: [usize; 2] = [48, 72];
 
 /// The root of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,15 +85,43 @@ impl Root {
             packed,
             pinned,
             spilled,
+            packs,
         } = self.tallies;
         out.u32(stored).u32(referenced).u32(packed);
-        out.u32(pinned).u32(spilled).u32(0);
+        out.u32(pinned).u32(spilled);
+        out.u32(packs.numbers).u32(packs.free.0);
+        out.u32(packs.on_flash).u32(packs.live).u32(0);
+        out.u64(packs.filled);
         bytes
+    }
+
+    /// Whether a volume can have as many of everything as are told of.
+    pub fn is_possible(&self, id: &Identity) -> bool {
+        let Tallies {
+            stored,
+            referenced,
+            packed,
+            pinned,
+            packs,
+            ..
+        } = self.tallies;
+        let rows = match id.has_objects() {
+            true => Table::Objects.rows(id),
+            false => id.exported,
+        };
+        let of_stored = [referenced, packed, pinned];
+        let in_order = [
+            packs.live,
+            packs.on_flash,
+            packs.numbers,
+            Table::Packs.rows(id),
+        ];
+        stored <= rows && of_stored.iter().all(|&of| of <= stored) && in_order.is_sorted()
     }
 
     /// Reads what a commit of this number says; nothing if it has another length.
     pub fn decode(checkpoint: u64, bytes: &[u8]) -> Option<Root> {
-        if ![ROOT_BYTES, BYTES_OF_6].contains(&bytes.len()) {
+        if bytes.len() != ROOT_BYTES && !OLDER_BYTES.contains(&bytes.len()) {
             return None;
         }
         let mut fields = Reader::new(bytes);
@@ -103,6 +141,7 @@ impl Root {
             packed: fields.u32(),
             pinned: fields.u32(),
             spilled: fields.u32(),
+            packs: packs(&mut fields),
         };
         Some(Root {
             checkpoint,
@@ -112,5 +151,18 @@ impl Root {
             history,
             tallies,
         })
+    }
+}
+
+fn packs(fields: &mut Reader<'_>) -> PackTallies {
+    let (numbers, free) = (fields.u32(), PackId(fields.u32()));
+    let (on_flash, live) = (fields.u32(), fields.u32());
+    fields.u32();
+    PackTallies {
+        numbers,
+        free,
+        on_flash,
+        live,
+        filled: fields.u64(),
     }
 }

@@ -12,12 +12,13 @@
 
 use flashlore_content::{Content, Digest, DigestTag};
 use flashlore_flash::{Note, ObjectId, PackId, Ppn, Row, Stream};
-use flashlore_ftl::mapping::objects::Object;
+use flashlore_ftl::mapping::objects::{FoundPack, Object};
+use flashlore_ftl::mapping::packs::{Pack, RestoredPack};
 
 use super::PackSlot;
 use super::cursor::{Reader, Writer};
 use super::journal::stream_of;
-use super::superblock::{FIRST_WITH_LIVE_ROWS, Identity};
+use super::superblock::{FIRST_WITH_LIVE_PACKS, FIRST_WITH_LIVE_ROWS, Identity};
 
 /// A row of the map: on a plain volume a unit, otherwise an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -102,11 +103,6 @@ impl ObjectNote {
         }
     }
 
-    /// The slot of a packed object.
-    pub fn slot(&self) -> PackSlot {
-        PackSlot(self.slot & !UNREADABLE)
-    }
-
     /// Whether it is known that it cannot be read.
     pub fn is_unreadable(&self) -> bool {
         self.slot & UNREADABLE != 0
@@ -144,6 +140,10 @@ impl Note for ObjectNote {
         self.length = length;
         self.slot = slot.0 | self.slot & UNREADABLE;
     }
+
+    fn slot(&self) -> Option<(PackSlot, u16)> {
+        Some((PackSlot(self.slot & !UNREADABLE), self.length))
+    }
 }
 
 /// A row of the object table, as far as an opening needs it.
@@ -171,8 +171,8 @@ pub enum ObjectPlace {
 /// What is stored of a packed object besides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackedRow {
-    /// Its packed page; none while it stands in the journal alone.
-    pub pack: PackId,
+    /// Its packed page.
+    pub pack: FoundPack,
     /// The row of what it is a delta from; all ones for none.
     pub base: ObjectId,
     /// Bytes of its slot, as the translation layer counts them.
@@ -197,6 +197,14 @@ impl ObjectRow {
         }
     }
 
+    /// The number of its packed page, if it has one.
+    pub fn pack(&self) -> Option<PackId> {
+        match self.packed()?.pack {
+            FoundPack::Numbered(pack) => Some(pack),
+            FoundPack::New(_) | FoundPack::Waiting => None,
+        }
+    }
+
     /// What it is a delta from, if from anything.
     pub fn base(&self) -> Option<ObjectId> {
         let base = self.packed().map(|packed| packed.base);
@@ -218,10 +226,10 @@ impl ObjectRow {
         let place = match object.packed() {
             None => ObjectPlace::Unit(object.location()),
             Some((pack, base)) => ObjectPlace::Packed(PackedRow {
-                pack,
+                pack: FoundPack::Numbered(pack),
                 base,
                 length: note.length,
-                slot: note.slot(),
+                slot: PackSlot(note.slot & !UNREADABLE),
             }),
         };
         ObjectRow {
@@ -241,7 +249,7 @@ impl ObjectRow {
         let place = match length {
             0 => ObjectPlace::Unit(Ppn(location)),
             _ => ObjectPlace::Packed(PackedRow {
-                pack: PackId(location),
+                pack: FoundPack::Numbered(PackId(location)),
                 base: ObjectId(base),
                 length,
                 slot: PackSlot(slot),
@@ -267,37 +275,18 @@ impl ObjectRow {
     }
 }
 
-/// A row of the table of packed pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PackRow {
-    /// Where it lies.
-    pub unit: Ppn,
-    /// Bytes of all its slots, as the translation layer counts them.
-    pub bytes: u16,
-    pub slots: u16,
-}
-
-impl PackRow {
-    /// No packed page.
-    pub const NONE: PackRow = PackRow {
-        unit: Ppn::NONE,
-        bytes: 0,
-        slots: 0,
-    };
-
-    /// Writes the row.
-    pub fn encode(&self, out: &mut Writer<'_>) {
-        out.u32(self.unit.0).u16(self.bytes).u16(self.slots);
+/// A row of the table of packed pages: one that holds something. Up to version 7 nothing else is said of it.
+pub fn pack_of(id: &Identity, number: PackId, row: &[u8]) -> Option<RestoredPack> {
+    if id.version >= FIRST_WITH_LIVE_PACKS {
+        return Pack::decode(row).on_flash();
     }
-
-    /// Reads a row.
-    pub fn decode(row: &mut Reader<'_>) -> Self {
-        PackRow {
-            unit: Ppn(row.u32()),
-            bytes: row.u16(),
-            slots: row.u16(),
-        }
-    }
+    let mut row = Reader::new(row);
+    let (location, written_bytes, slots) = (Ppn(row.u32()), row.u16(), row.u16());
+    (slots > 0).then_some(RestoredPack {
+        location,
+        number: number.0,
+        written_bytes,
+    })
 }
 
 /// A row of the block table.

@@ -4,7 +4,7 @@
 //! |---:|---|---|
 //! | 0 | map | plain: unit; otherwise object, both 4 bytes, all ones for none |
 //! | 1 | objects | 32 bytes, 40 where digests are trusted: [`super::rows`]; a free one is zero but for its first four bytes, the link of [`flashlore_metadata::FreeByPage`] |
-//! | 2 | packs | packed pages: unit (4), bytes of all slots (2), slots (2) |
+//! | 2 | packs | packed pages: unit, of a free number the next free one (4); which of those ever filled it is (4); bytes of all slots, and of those that name an object (2 each); slots with deltas that pages need (2); 1 if it stands in line to be merged (2). Up to version 7: unit (4), bytes of all slots (2), slots (2) |
 //! | 3 | blocks | state (1: 0 free, 1 sealed, 2 open), stream (1), zero (2), erases (4), generation (8), pages taken (4), zero (4) |
 //! | 4 | versions | LPN (4), object (4), stamp (8): until then the page referred to that, or to none (all ones) |
 //! | 5 | pins | instant (8), 1 if it is a snapshot + 2 if a schedule keeps it (4), rows of it among those kept (4) |
@@ -28,7 +28,9 @@ use flashlore_metadata::{Empty, Shape, TableId};
 
 use super::address::{PageInTable, RowId};
 use super::notes::{NOTE_BYTES, rows_beside_snapshots};
-use super::superblock::{FIRST_WITH_LIVE_ROWS, FIRST_WITH_TALLIES, Identity};
+use super::superblock::{
+    FIRST_WITH_LIVE_PACKS, FIRST_WITH_LIVE_ROWS, FIRST_WITH_TALLIES, Identity,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
@@ -101,6 +103,7 @@ impl Table {
             TableName::FreeHandles => Table::FreeHandles,
             TableName::Owners => Table::Owners,
             TableName::Spilled => Table::Spilled,
+            TableName::Packs => Table::Packs,
         }
     }
 
@@ -109,7 +112,7 @@ impl Table {
     pub fn is_live(self) -> bool {
         matches!(
             self,
-            Table::Map | Table::Objects | Table::Owners | Table::FreeHandles
+            Table::Map | Table::Objects | Table::Packs | Table::Owners | Table::FreeHandles
         )
     }
 
@@ -132,7 +135,9 @@ impl Table {
             Table::FreeHandles => 1,
             Table::Objects if id.trusts_digests() => 40,
             Table::Objects => 32,
-            Table::Packs | Table::Valid => 8,
+            Table::Packs if id.version < FIRST_WITH_LIVE_PACKS => 8,
+            Table::Packs => 16,
+            Table::Valid => 8,
             Table::Spilled => 12,
             Table::Versions | Table::Pins => 16,
             Table::Blocks => 24,

@@ -3,6 +3,8 @@
 use flashlore_content::{Digest, VolumeKey};
 use flashlore_flash::{BlockId, Lpn, Note as _, ObjectId, Owner, PackId, PageId, Ppn, Row, Stream};
 use flashlore_ftl::content::bytes::Tallies;
+use flashlore_ftl::mapping::objects::FoundPack;
+use flashlore_ftl::mapping::packs::PackTallies;
 use flashlore_metadata::Slot as StoreSlot;
 use proptest::prelude::*;
 
@@ -323,12 +325,15 @@ proptest! {
     fn roots_come_back(
         checkpoint: u64, numbers: (u32, u64, u64), places: (u64, u32, u32, u32, u32),
         tallies: (u32, u32, u32, u32, u32),
+        packs: (u32, u32, u32, u32, u64),
     ) {
         let (epoch, sequence, stamp) = numbers;
         let (oldest, first, entries, pins, notes) = places;
         let history = HistoryRoot { oldest, first: RowId(first), entries, pins, notes };
         let (stored, referenced, packed, pinned, spilled) = tallies;
-        let tallies = Tallies { stored, referenced, packed, pinned, spilled };
+        let (numbers, free, on_flash, live, filled) = packs;
+        let packs = PackTallies { numbers, free: PackId(free), on_flash, live, filled };
+        let tallies = Tallies { stored, referenced, packed, pinned, spilled, packs };
         let root = Root { checkpoint, epoch, sequence, stamp, history, tallies };
         let bytes = root.encode();
         prop_assert_eq!(Root::decode(checkpoint, &bytes), Some(root));
@@ -342,9 +347,10 @@ proptest! {
         let mut note = ObjectNote::new(write_seq, Some((length, before)));
         note.set_unreadable(mark);
         note.note_slot(after, length / 2);
-        prop_assert_eq!((note.slot(), note.is_unreadable()), (after, mark));
+        let noted = Some((after, length / 2));
+        prop_assert_eq!((note.slot(), note.is_unreadable()), (noted, mark));
         note.set_unreadable(!mark);
-        prop_assert_eq!((note.slot(), note.is_unreadable()), (after, !mark));
+        prop_assert_eq!((note.slot(), note.is_unreadable()), (noted, !mark));
         let mut bytes = [0; 12];
         note.encode(&mut bytes);
         prop_assert_eq!(ObjectNote::decode(&bytes), note);
@@ -375,7 +381,7 @@ proptest! {
         let place = match form {
             0 => ObjectPlace::Unit(Ppn(location)),
             _ => ObjectPlace::Packed(PackedRow {
-                pack: PackId(location),
+                pack: FoundPack::Numbered(PackId(location)),
                 base: if form == 2 { ObjectId(base) } else { ObjectId::NONE },
                 length,
                 slot: PackSlot(slot),

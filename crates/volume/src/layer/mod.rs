@@ -11,7 +11,7 @@
 use flashlore_content::Digest;
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::history::History;
-use flashlore_flash::{Lpn, ObjectId, PackId, PackSlot, Ppn};
+use flashlore_flash::{Lpn, ObjectId, PackSlot, Ppn};
 use flashlore_ftl::FtlError;
 use flashlore_ftl::content::bytes::Tallies;
 use flashlore_ftl::content::encoding::EncodingCounters;
@@ -20,7 +20,7 @@ use flashlore_ftl::policies::options::SimilarOptions;
 
 use crate::error::NandError;
 use crate::fetch::{HeldPage, PlannedEncoding};
-use crate::format::{ObjectName, PackRow};
+use crate::format::ObjectName;
 use crate::nand::Nand;
 use crate::survey::{IndexState, StoredAs, Survey};
 use crate::unit::{Proof, StoredUnit};
@@ -123,9 +123,9 @@ pub(crate) trait Layer: Send {
     /// Where digests are trusted: what lies on a unit that is known to be unreadable is not, by whoever opens the volume
     /// next.
     fn distrust(&mut self, _unit: Ppn) {}
-    /// A row of the table of packed pages.
-    fn pack_row(&self, _pack: PackId) -> PackRow {
-        PackRow::NONE
+    /// Looks at so many more of the packed pages that an opening found; whether there are more.
+    fn look_at_packs(&mut self, _most: u32) -> bool {
+        false
     }
     /// Programs what waits to be packed, and what a recovery found waiting.
     fn flush_packs(&mut self) -> Result<(), LayerError> {

@@ -10,7 +10,7 @@ use flashlore_content::dedup::{BoundedIndex, DedupCounters};
 use flashlore_content::delta::Never;
 use flashlore_content::history::History;
 use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
-use flashlore_flash::{Lpn, ObjectId, PackId, PackSlot, Ppn, Tag, When};
+use flashlore_flash::{Lpn, ObjectId, PackSlot, Ppn, Tag, When};
 use flashlore_ftl::content::bytes::Tallies;
 use flashlore_ftl::content::decision::{Committed, Write};
 use flashlore_ftl::content::encoding::EncodingCounters;
@@ -23,7 +23,7 @@ use flashlore_ftl::{ContentDevice, FtlError, Outcome};
 use super::{Layer, LayerError, Versioned, Written};
 use crate::error::NandError;
 use crate::fetch::{HeldPage, PlannedEncoding};
-use crate::format::{ObjectName, PackRow, Slot, UnitKind};
+use crate::format::{ObjectName, Slot, UnitKind};
 use crate::nand::Nand;
 use crate::survey::{IndexState, StoredAs, Survey};
 use crate::unit::{LOST, Proof, StoredUnit};
@@ -367,8 +367,9 @@ impl<T: OnMedium> Layer for WithObjects<T> {
                 continue;
             };
             let packs = self.ftl.packing().map(|packing| &packing.packs);
-            let slot = packs.and_then(|packs| packs.slot_of(pack, handle));
-            let bytes = slot.map_or(0, |(_, slot)| u64::from(slot.length));
+            let note = objects.note(handle);
+            let slot = packs.and_then(|packs| packs.slot_of(pack, handle, note));
+            let bytes = slot.map_or(0, |(_, length)| u64::from(length));
             let kind = match base {
                 ObjectId::NONE => &mut survey.compressed,
                 _ => &mut survey.deltas,
@@ -425,7 +426,8 @@ impl<T: OnMedium> Layer for WithObjects<T> {
     fn slot_of(&self, object: ObjectId) -> Option<(Ppn, PackSlot)> {
         let (pack, _) = self.ftl.objects().packed(object)?;
         let packs = &self.ftl.packing()?.packs;
-        let (slot, _) = packs.slot_of(pack, object)?;
+        let note = self.ftl.objects().note(object);
+        let (slot, _) = packs.slot_of(pack, object, note)?;
         Some((packs.at(pack), slot))
     }
 
@@ -434,23 +436,20 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         if T::Content::VERIFY || !core.blocks().is_valid(unit) || !core.flash().is_bad(unit) {
             return;
         }
+        // What fails now fails who reads it, too.
+        let Ok(objects) = self.ftl.objects_in(unit) else {
+            return;
+        };
         let lies_there = |object: &ObjectId| self.ftl.places(*object).contains(&Some(unit));
-        let objects = self.ftl.objects_in(unit).into_iter();
+        let objects = objects.into_iter();
         for object in objects.filter(lies_there).collect::<Vec<_>>() {
             self.ftl
                 .change_note(object, |note| note.set_unreadable(true));
         }
     }
 
-    fn pack_row(&self, pack: PackId) -> PackRow {
-        let packs = self.ftl.packing().map(|packing| &packing.packs);
-        packs
-            .filter(|packs| pack < PackId(packs.numbers()))
-            .map_or(PackRow::NONE, |packs| PackRow {
-                unit: packs.at(pack),
-                bytes: packs.written_bytes(pack),
-                slots: packs.slots(pack).len() as u16,
-            })
+    fn look_at_packs(&mut self, most: u32) -> bool {
+        self.ftl.look_at_packs(most)
     }
 
     fn flush_packs(&mut self) -> Result<(), LayerError> {

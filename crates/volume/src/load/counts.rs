@@ -10,6 +10,7 @@ use flashlore_content::{Content, Digest, DigestTag, PURGED};
 use flashlore_flash::{Lpn, ObjectId, Owner, PackId, Ppn, Row};
 use flashlore_ftl::content::bytes::Tallies;
 use flashlore_ftl::mapping::objects::{Object, References, SpilledPart};
+use flashlore_ftl::mapping::packs::{Pack, PackTallies, SLOT_BYTES};
 use flashlore_medium::Medium;
 use flashlore_metadata::{LinkedRows, Stored};
 
@@ -50,6 +51,7 @@ pub(super) fn check(
         false => check_objects::<DigestTag>(&rows, &references, &spilled)?,
         true => check_objects::<Digest>(&rows, &references, &spilled)?,
     }
+    check_packs(&rows, root, tables, &references)?;
     check_free(&rows, |handle| references.get(handle.index()).copied())?;
     check_owners(&rows, &owners(tables, &references))?;
     check_tallies(root, tallies(root, tables, &references))
@@ -68,6 +70,62 @@ fn tallies(root: &Root, tables: &Tables, references: &[References]) -> Tallies {
         pinned: count(&|references| references.live + references.kept == 0),
         // How many rows were used before, nothing else says.
         spilled: root.tallies.spilled,
+        packs: PackTallies {
+            on_flash: tables.packs.iter().flatten().count() as u32,
+            ..root.tallies.packs
+        },
+    }
+}
+
+/// What each packed page notes of its slots, and which numbers are free.
+fn check_packs(
+    rows: &Rows<'_>,
+    root: &Root,
+    tables: &Tables,
+    references: &[References],
+) -> Result<(), VolumeError> {
+    let told = root.tallies.packs;
+    let mut counted = vec![(0u16, 0u16); told.numbers as usize];
+    for (references, row) in references.iter().zip(&tables.objects) {
+        let packed = row.packed().filter(|_| !references.is_none());
+        let page = row.pack().and_then(|pack| counted.get_mut(pack.index()));
+        let Some((packed, page)) = packed.zip(page) else {
+            continue;
+        };
+        page.0 += packed.length + SLOT_BYTES as u16;
+        page.1 += u16::from(references.live > 0 && packed.base.is_some());
+    }
+    let mut links = vec![None; counted.len()];
+    let mut wrong = None;
+    let mut live = 0;
+    rows.each(Table::Packs, |row, bytes| {
+        let Some(&counted) = counted.get(row.index()) else {
+            return;
+        };
+        let page = Pack::decode(bytes);
+        let (_, named, live_slots) = page.counted();
+        live += u32::from(live_slots > 0);
+        links[row.index()] = page.on_flash().is_none().then(|| page.next_free());
+        if counted != (named, live_slots) {
+            wrong.get_or_insert((row, page, counted));
+        }
+    })?;
+    if let Some((row, page, (named, live_slots))) = wrong {
+        return Err(damaged(format!(
+            "packed page {row} is stored as {page:?}, its objects take {named} bytes, {live_slots} are live"
+        )));
+    }
+    let mut free = told.free;
+    while let Some(next) = links.get_mut(free.index()).and_then(Option::take) {
+        free = next;
+    }
+    match (live == told.live, links.iter().flatten().count()) {
+        (true, 0) if free == PackId::NONE => Ok(()),
+        (_, lost) => Err(damaged(format!(
+            "{live} packed pages hold live values, the root tells {}; {lost} free ones are not listed, \
+             the list ends with {free}",
+            told.live
+        ))),
     }
 }
 
@@ -136,11 +194,10 @@ fn owners(tables: &Tables, references: &[References]) -> BTreeMap<Ppn, Owner> {
         }
         match row.place {
             ObjectPlace::Unit(unit) => owners.insert(unit, Owner::object(handle)),
-            ObjectPlace::Packed(packed) => {
-                let PackId(number) = packed.pack;
-                let page = tables.packs.get(number as usize);
-                page.and_then(|page| owners.insert(page.unit, Owner::pack(packed.pack)))
-            }
+            ObjectPlace::Packed(_) => row.pack().and_then(|pack| {
+                let page = tables.packs.get(pack.index())?.as_ref()?;
+                owners.insert(page.location, Owner::pack(pack))
+            }),
         };
     }
     owners

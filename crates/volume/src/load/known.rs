@@ -7,8 +7,9 @@
 use std::collections::HashMap;
 
 use flashlore_content::{Content, Digest, DigestTag};
-use flashlore_flash::{Lpn, ObjectId, Owner, Ppn, Row, TableName};
+use flashlore_flash::{Lpn, ObjectId, Owner, PackId, Ppn, Row, TableName};
 use flashlore_ftl::mapping::objects::Object;
+use flashlore_ftl::mapping::packs::{Pack, PackTallies, RestoredPack};
 use flashlore_medium::Medium;
 use flashlore_metadata::{Stored, StoredTables};
 
@@ -53,6 +54,22 @@ impl Known<'_> {
         }
     }
 
+    /// A packed page that holds something.
+    pub fn pack(self, number: PackId) -> Option<RestoredPack> {
+        match self {
+            Known::Loaded(tables) => tables.packs.get(number.index()).copied().flatten(),
+            Known::Stored(rows) => rows.pack(number)?.on_flash(),
+        }
+    }
+
+    /// Numbers that packed pages can have.
+    pub fn packs(self) -> usize {
+        match self {
+            Known::Loaded(tables) => tables.packs.len(),
+            Known::Stored(rows) => Table::Packs.rows(&rows.id) as usize,
+        }
+    }
+
     /// Handles that have a row.
     pub fn handles(self) -> usize {
         match self {
@@ -70,6 +87,8 @@ pub(crate) struct StoredRows {
     spilled: HashMap<ObjectId, [u32; 3]>,
     /// A bit for each unit that is valid.
     valid: Vec<u64>,
+    /// What is counted of all packed pages.
+    packs: PackTallies,
 }
 
 impl StoredRows {
@@ -93,6 +112,7 @@ impl StoredRows {
             tables,
             spilled,
             valid,
+            packs: root.tallies.packs,
         })
     }
 
@@ -101,13 +121,38 @@ impl StoredRows {
         self.tables.read(TableName::Map, lpn.index(), decode)
     }
 
-    fn object(&self, handle: ObjectId) -> Option<ObjectRow> {
+    pub fn object(&self, handle: ObjectId) -> Option<ObjectRow> {
         let decode = |bytes: &[u8]| ObjectRow::decode(&self.id, bytes);
         let row = handle.index();
         self.tables.read(TableName::Objects, row, decode)
     }
 
-    /// What refers to an object: logical pages, and old versions.
+    /// What is counted of a packed page, if the number was ever used.
+    pub fn pack(&self, number: PackId) -> Option<Pack> {
+        let is_used = number.0 < self.packs.numbers;
+        let read = || {
+            self.tables
+                .read(TableName::Packs, number.index(), Pack::decode)
+        };
+        is_used.then(read).flatten()
+    }
+
+    /// Packed pages that hold something.
+    pub fn packs_on_flash(&self) -> u32 {
+        self.packs.on_flash
+    }
+
+    /// The objects that lie in packed pages of which this holds: all rows are looked at.
+    pub fn packed_in(&self, is_wanted: impl Fn(PackId) -> bool) -> Vec<ObjectId> {
+        let handles = (0..Table::handles(&self.id)).map(ObjectId);
+        let is_there = |handle: &ObjectId| {
+            let pack = self.object(*handle).and_then(|row| row.pack());
+            pack.is_some_and(&is_wanted) && self.references(*handle) > 0
+        };
+        handles.filter(is_there).collect()
+    }
+
+    /// What refers to an object: logical pages, old versions, and deltas that need it.
     pub fn references(&self, handle: ObjectId) -> u64 {
         let held = match self.id.trusts_digests() {
             false => self.held::<DigestTag>(handle),

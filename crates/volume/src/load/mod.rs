@@ -11,16 +11,15 @@
 use flashlore_content::PURGED;
 use flashlore_content::history::PinnedInstant;
 use flashlore_flash::{Lpn, ObjectId};
+use flashlore_ftl::mapping::packs::RestoredPack;
 use flashlore_medium::{AlignedBuf, Medium};
 use flashlore_metadata::{MetadataError, Stored};
 
 use crate::error::VolumeError;
 use crate::format::superblock::{
-    EPOCH_SHIFT, FIRST_WITH_STORE, FIRST_WITH_TALLIES, SUPERBLOCK_BYTES, Unusable, VERSION,
+    EPOCH_SHIFT, FIRST_WITH_STORE, SUPERBLOCK_BYTES, Unusable, VERSION,
 };
-use crate::format::{
-    Areas, BlockRow, Identity, MapRow, Note, ObjectRow, PackRow, Root, Superblock, Table,
-};
+use crate::format::{Areas, BlockRow, Identity, MapRow, Note, ObjectRow, Root, Superblock, Table};
 
 mod counts;
 mod journal;
@@ -43,8 +42,8 @@ pub struct Tables {
     pub map: Vec<MapRow>,
     /// Objects by handle, up to the last page that was ever written; rows of free handles mean nothing.
     pub objects: Vec<ObjectRow>,
-    /// Packed pages by number; rows of free numbers mean nothing.
-    pub packs: Vec<PackRow>,
+    /// Packed pages by number, those that hold something.
+    pub packs: Vec<Option<RestoredPack>>,
     pub blocks: Vec<BlockRow>,
     /// Old versions, oldest first: page, object and stamp.
     pub versions: Vec<(Lpn, ObjectId, u64)>,
@@ -194,7 +193,7 @@ pub(crate) fn recount(
     }
     let stored = Stored::open(medium, areas.store, id.key).map_err(of_store)?;
     stored.recount().map_err(of_store)?;
-    if id.version < FIRST_WITH_TALLIES {
+    if id.version < VERSION {
         return Ok(());
     }
     let root = root(medium, id, areas)?;

@@ -1,7 +1,7 @@
 //! Loading root and tables of a checkpoint of versions 3 and 4.
 
 use flashlore_content::history::PinnedInstant;
-use flashlore_flash::{Lpn, ObjectId};
+use flashlore_flash::{Lpn, ObjectId, PackId};
 use flashlore_medium::{AlignedBuf, Medium};
 
 use super::{Tables, refuse_disorder};
@@ -14,8 +14,8 @@ use crate::format::old::tables::{
     object_row, sum,
 };
 use crate::format::{
-    Areas, BlockRow, HistoryRoot, Identity, MapRow, Note, ObjectRow, PackRow, PageInTable, Root,
-    RowId, Table,
+    Areas, BlockRow, HistoryRoot, Identity, MapRow, Note, ObjectRow, PageInTable, Root, RowId,
+    Table, pack_of,
 };
 
 fn old_roots(
@@ -160,13 +160,17 @@ impl OldTables {
         let per_page = OldTable(table).rows_per_page(id);
         let rows = per_page.min(OldTable(table).rows(id) - within.0 * per_page);
         for n in 0..rows as usize {
-            let mut row = Reader::new(page.map_or(&[][..], |page| &page[n * size..]));
+            let bytes = page.map_or(&[][..], |page| &page[n * size..]);
+            let mut row = Reader::new(bytes);
             match table {
                 Table::Map if page.is_none() => self.rows.map.push(MapRow::NONE),
                 Table::Map => self.rows.map.push(MapRow::decode(&mut row)),
                 Table::Objects if page.is_none() => self.rows.objects.push(ObjectRow::NONE),
                 Table::Objects => self.rows.objects.push(object_row(id, &mut row)),
-                Table::Packs => self.rows.packs.push(PackRow::decode(&mut row)),
+                Table::Packs => {
+                    let number = PackId(self.rows.packs.len() as u32);
+                    self.rows.packs.push(pack_of(id, number, bytes));
+                }
                 _ => self.rows.blocks.push(BlockRow::decode(&mut row)),
             }
         }

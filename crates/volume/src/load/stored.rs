@@ -3,16 +3,16 @@
 use std::ops::Range;
 
 use flashlore_content::history::PinnedInstant;
-use flashlore_flash::{Lpn, ObjectId, Row as _};
+use flashlore_flash::{Lpn, ObjectId, PackId, Row as _};
 use flashlore_medium::Medium;
 use flashlore_metadata::{MetadataError, Row, Stored, StoredPage};
 
 use super::{Tables, of_store, refuse_disorder};
 use crate::error::VolumeError;
 use crate::format::cursor::Reader;
-use crate::format::superblock::FIRST_WITH_TALLIES;
+use crate::format::superblock::{FIRST_WITH_LIVE_PACKS, FIRST_WITH_TALLIES};
 use crate::format::{
-    Areas, BlockRow, Identity, MapRow, Note, ObjectRow, PackRow, Root, RowId, Table,
+    Areas, BlockRow, Identity, MapRow, Note, ObjectRow, Root, RowId, Table, pack_of,
 };
 
 /// Either root, if it holds.
@@ -61,6 +61,14 @@ pub(super) fn tables(
         loaded.objects.resize(row.index(), ObjectRow::NONE);
         loaded.objects.push(ObjectRow::decode(id, fields));
     })?;
+    loaded.packs = vec![None; Table::Packs.rows(id) as usize];
+    let used = root.tallies.packs.numbers;
+    let has_used = id.version >= FIRST_WITH_LIVE_PACKS;
+    rows.each(Table::Packs, |row, fields| {
+        if !has_used || row.0 < used {
+            loaded.packs[row.index()] = pack_of(id, PackId(row.0), fields);
+        }
+    })?;
     for &table in Table::all(id).iter().filter(|table| table.is_found_anew()) {
         rows.each(table, |_, _| {})?;
     }
@@ -80,13 +88,9 @@ pub(super) fn beside_rows(
 fn beside(rows: &Rows<'_>, root: &Root) -> Result<Tables, VolumeError> {
     let id = rows.id;
     let mut loaded = Tables {
-        packs: vec![PackRow::decode(&mut Reader::new(&[])); Table::Packs.rows(id) as usize],
         blocks: vec![BlockRow::decode(&mut Reader::new(&[])); id.blocks as usize],
         ..Tables::default()
     };
-    rows.each(Table::Packs, |row, fields| {
-        loaded.packs[row.index()] = PackRow::decode(&mut Reader::new(fields));
-    })?;
     rows.each(Table::Blocks, |row, fields| {
         loaded.blocks[row.index()] = BlockRow::decode(&mut Reader::new(fields));
     })?;

@@ -21,8 +21,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use flashlore_flash::{
-    BlockId, Cause, Completion, Finished, Flash, Geometry, ObjectId, Owned, Owner, PackId, PageId,
-    PlaneId, Ppn, Ready, Route, Stream, TableName, Tag, Time, Unit,
+    BlockId, Cause, Completion, Finished, Flash, Geometry, ObjectId, Owned, Owner, PageId, PlaneId,
+    Ppn, Ready, Route, Stream, TableName, Tag, Time, Unit,
 };
 use flashlore_ftl::mapping::objects::note_of;
 use flashlore_medium::{AlignedBuf, Medium};
@@ -90,8 +90,6 @@ pub struct Nand {
     tables: StoredTables<ObjectNote>,
     /// Failures of the tables that have been heeded, or concerned only who looked.
     heeded: Cell<u64>,
-    /// Rows of packed pages that changed.
-    pub(crate) packed: DirtyPages<PackId>,
     /// Encoded values in RAM.
     pub(crate) waiting: SharedWaiting,
     /// Block table rows that changed.
@@ -127,7 +125,6 @@ pub(crate) struct Found {
     /// The oldest instant that can be rewound to, and the same as far as it is durable.
     pub window: u64,
     pub window_noted: u64,
-    pub packed: DirtyPages<PackId>,
     pub waiting: SharedWaiting,
     pub programmed: DirtyPages<BlockId>,
     pub valid: DirtyPages<RowId>,
@@ -160,7 +157,6 @@ impl Nand {
             sensed: HashMap::new(),
             heeded: Cell::new(found.tables.failures()),
             tables: found.tables,
-            packed: found.packed,
             waiting: found.waiting,
             programmed: found.programmed,
             valid: found.valid,

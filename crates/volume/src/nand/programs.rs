@@ -90,8 +90,7 @@ impl Nand {
         }
         let is_new = matches!(unit, Unit::New { .. });
         match self.owned(owner) {
-            Owned::Pack(pack) => {
-                self.packed.mark(pack);
+            Owned::Pack(_) => {
                 let heads = packed::read(&self.buffer[data]).unwrap_or_default();
                 let whole = record.kind == UnitKind::Packed;
                 for head in heads.into_iter().filter(|_| whole) {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use flashlore_content::history::History;
-use flashlore_flash::{BlockId, Geometry, Lpn, ObjectId, Ppn};
+use flashlore_flash::{BlockId, Geometry, Lpn, ObjectId, Owned, Ppn};
 
 use super::placement::PlacedRows;
 use super::reopened::Reopened;
@@ -16,6 +16,9 @@ use crate::format::{BlockState, Identity, ObjectPlace, RowId};
 use crate::load::{StoredRows, Tables, objects_of};
 use crate::place::Placed;
 use crate::scan::ActiveBlock;
+
+/// In place of the row of a packed page that the checkpoint does not have.
+const NEW_PACK: RowId = RowId(u32::MAX);
 
 /// Everything referenced lies in a page that was taken, on a unit of its own, and nothing lies where a
 /// block was opened anew.
@@ -40,7 +43,12 @@ pub(super) fn check_locations(
         }
         return Ok(());
     }
-    let Placed { objects, packs, .. } = &replayed.placed;
+    let Placed {
+        objects,
+        packs,
+        new_packs,
+        ..
+    } = &replayed.placed;
     let mut seen = vec![false; objects.len()];
     let kept = replayed.history.iter().flat_map(History::objects);
     for handle in objects_of(&replayed.map)
@@ -58,12 +66,15 @@ pub(super) fn check_locations(
         }
     }
     drop(check);
-    let changed = rows_of(&replayed.placed.changed_packs);
+    let changed = HashSet::from([NEW_PACK]);
     let mut check = location_check(geometry, tables, active, &changed, &mut owned);
     for (number, pack) in (0..).map(RowId).zip(packs) {
         if let Some(pack) = pack {
             check(number, pack.location)?;
         }
+    }
+    for pack in new_packs {
+        check(NEW_PACK, pack.location)?;
     }
     Ok(())
 }
@@ -78,7 +89,7 @@ pub(super) fn check_changed(
 ) -> Result<(), VolumeError> {
     let (geometry, active) = (reopened.geometry, reopened.active);
     let gone: HashSet<RowId> = rows_of(&differing.gone);
-    let changed: HashSet<RowId> = match rows.has_objects() {
+    let mut changed: HashSet<RowId> = match rows.has_objects() {
         true => rows_of(&replayed.placed.changed),
         false => differing
             .map
@@ -86,17 +97,26 @@ pub(super) fn check_changed(
             .map(|(lpn, _)| RowId(lpn as u32))
             .collect(),
     };
-    // What the checkpoint has on a unit, if that stays there.
-    let neighbour = |unit: Ppn| {
-        let owner = rows.owner(unit).filter(|_| !reopened.has(unit))?;
-        let row = RowId(owner.as_object().0);
-        (!gone.contains(&row) && !changed.contains(&row)).then_some(row)
+    changed.insert(NEW_PACK);
+    // Whether the checkpoint has something on a unit that stays there.
+    let has_neighbour = |unit: Ppn| {
+        let owner = rows.owner(unit).filter(|_| !reopened.has(unit));
+        match owner.map(|owner| (owner, owner.owned())) {
+            None => false,
+            Some((_, Owned::Pack(pack))) if rows.has_objects() => {
+                !differing.gone_packs.contains_key(&pack)
+            }
+            Some((owner, _)) => {
+                let row = RowId(owner.as_object().0);
+                !gone.contains(&row) && !changed.contains(&row)
+            }
+        }
     };
     let mut owned = vec![0u64; (geometry.units() as usize).div_ceil(64)];
     let mut check = location_check(geometry, tables, active, &changed, &mut owned);
-    let mut check = |row: RowId, unit: Ppn| match neighbour(unit) {
-        Some(_) => damaged(row, unit, "where another row lies"),
-        None => check(row, unit),
+    let mut check = |row: RowId, unit: Ppn| match has_neighbour(unit) {
+        true => damaged(row, unit, "where another row lies"),
+        false => check(row, unit),
     };
     if !rows.has_objects() {
         let is_lost = |lpn: usize| {
@@ -120,6 +140,9 @@ pub(super) fn check_changed(
         {
             check(object.into(), unit)?;
         }
+    }
+    for pack in &replayed.placed.new_packs {
+        check(NEW_PACK, pack.location)?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use flashlore_content::history::History;
-use flashlore_flash::{Lpn, ObjectId};
+use flashlore_flash::{Lpn, ObjectId, PackId, Ppn};
 
 use super::difference::Difference;
 use super::evidence::Evidence;
@@ -27,6 +27,22 @@ pub(crate) struct PlacedRows {
     pub objects: RowChanges<ObjectRow>,
     /// Objects of the checkpoint to which nothing refers any more, where not all objects were gone through.
     pub gone: Vec<ObjectId>,
+    /// Packed pages of the checkpoint that hold nothing any more, and where they lay, likewise.
+    pub gone_packs: HashMap<PackId, Ppn>,
+}
+
+/// Refuses more packed pages than can have numbers.
+fn refuse_too_many(known: Known<'_>, placed: &Placed, gone: usize) -> Result<(), VolumeError> {
+    let old = match known {
+        Known::Loaded(_) => placed.packs.iter().flatten().count(),
+        Known::Stored(rows) => (rows.packs_on_flash() as usize).saturating_sub(gone),
+    };
+    match old + placed.new_packs.len() > known.packs() {
+        true => Err(VolumeError::Damaged(
+            "more packed pages than the table holds".to_string(),
+        )),
+        false => Ok(()),
+    }
 }
 
 impl ReplayState<'_> {
@@ -109,6 +125,7 @@ impl ReplayState<'_> {
             map: map.into_changes(),
             objects: RowOverlay::new(0, |_| None).into_changes(),
             gone: Vec::new(),
+            gone_packs: HashMap::new(),
         }
     }
 
@@ -120,19 +137,8 @@ impl ReplayState<'_> {
         reopened: &Reopened<'_>,
         out: &mut Replayed,
     ) -> Result<PlacedRows, VolumeError> {
-        let difference = match self.known {
-            Known::Loaded(_) => None,
-            Known::Stored(rows) => Some(Difference::of(rows, &self, &out.changed_pages)),
-        };
-        let stays = difference
-            .as_ref()
-            .map(|difference| |handle: ObjectId| difference.stays(handle));
         let copies = Copies {
-            tables: self.tables,
             known: self.known,
-            stays: stays
-                .as_ref()
-                .map(|stays| stays as &dyn Fn(ObjectId) -> bool),
             names: self.names,
             best: &evidence.best,
             found,
@@ -141,17 +147,31 @@ impl ReplayState<'_> {
             most: Table::handles(id),
             reopened,
         };
-        let (named, page_of) = match &difference {
-            Some(difference) => {
-                let moved = difference.moved(&self, &evidence.best, reopened);
-                let named: Vec<Name> = moved.into_iter().map(Name::Old).collect();
-                (named, HashMap::new())
+        let difference = match self.known {
+            Known::Loaded(_) => None,
+            Known::Stored(rows) => {
+                let changed = &out.changed_pages;
+                Some(Difference::of(rows, &self, changed, &copies)?)
             }
+        };
+        let stays = difference
+            .as_ref()
+            .map(|difference| |handle: ObjectId| difference.stays(handle));
+        let stays = stays
+            .as_ref()
+            .map(|stays| stays as &dyn Fn(ObjectId) -> bool);
+        let named: Vec<Name> = match &difference {
+            Some(difference) => difference.moved().map(Name::Old).collect(),
             None => self.all_of_the_checkpoint(&out.history),
         };
         let new = self.write_seqs().map(Name::New);
-        let (placed, objects) = place(&copies, named.into_iter().chain(new), &page_of)?;
+        let (placed, objects) = place(&copies, named.into_iter().chain(new), stays)?;
         let gone = difference.iter().flat_map(Difference::gone).collect();
+        let gone_packs = difference
+            .as_ref()
+            .map(|difference| difference.gone_packs(&placed.changed))
+            .unwrap_or_default();
+        refuse_too_many(self.known, &placed, gone_packs.len())?;
         let objects = objects.into_changes();
         let rows = self.known.handles();
         let name = |number: ObjectId| match self.born.get(number.index().wrapping_sub(rows)) {
@@ -184,26 +204,17 @@ impl ReplayState<'_> {
             map: map.into_changes(),
             objects,
             gone,
+            gone_packs,
         })
     }
 
-    /// All objects of the checkpoint that something refers to, and of the packed ones which page does.
-    fn all_of_the_checkpoint(
-        &self,
-        history: &Option<History>,
-    ) -> (Vec<Name>, HashMap<ObjectId, Lpn>) {
+    /// All objects of the checkpoint that something refers to.
+    fn all_of_the_checkpoint(&self, history: &Option<History>) -> Vec<Name> {
         let rows = self.known.handles();
         let kept = history.iter().flat_map(History::objects);
         let kept = kept.filter(|number| number.index() < rows);
-        let mapped = || self.old.all().map(MapRow::as_object);
-        let named = mapped().filter(|handle| handle.is_some()).chain(kept);
-        // Of packed values alone it is asked.
-        let is_packed = |handle: &ObjectId| {
-            let row = self.known.object(*handle);
-            row.is_some_and(|row| row.packed().is_some())
-        };
-        let pages = mapped().zip((0..).map(Lpn));
-        let packed = pages.filter(|(handle, _)| handle.is_some() && is_packed(handle));
-        (named.map(Name::Old).collect(), packed.collect())
+        let mapped = self.old.all().map(MapRow::as_object);
+        let named = mapped.filter(|handle| handle.is_some()).chain(kept);
+        named.map(Name::Old).collect()
     }
 }

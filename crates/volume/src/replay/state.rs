@@ -24,7 +24,6 @@ use crate::scan::{FoundUnit, Quality};
 
 /// What addresses hold, and what is remembered of them.
 pub(super) struct ReplayState<'a> {
-    pub tables: &'a Tables,
     pub known: Known<'a>,
     plain: bool,
     /// By address what the checkpoint knows: the unit on a plain volume, otherwise the object.
@@ -49,7 +48,7 @@ impl<'a> ReplayState<'a> {
     pub fn new(
         id: &Identity,
         root: &Root,
-        (tables, known): (&'a Tables, Known<'a>),
+        (tables, known): (&Tables, Known<'a>),
         names: &'a ObjectNames<'a>,
     ) -> Self {
         let history = history_options(id).map(|options| {
@@ -71,7 +70,6 @@ impl<'a> ReplayState<'a> {
             notes: Notes::restore(id, &tables.notes),
             born: Vec::new(),
             numbers: HashMap::new(),
-            tables,
             since: root.sequence,
             stamp: root.stamp,
         }

@@ -74,6 +74,9 @@ pub(super) fn changed(
         ObjectPlace::Unit(unit) => Some(unit),
         ObjectPlace::Packed(_) => None,
     };
+    for &unit in differing.gone_packs.values() {
+        valid.clear(unit);
+    }
     let placed = &replayed.placed;
     if !rows.has_objects() {
         for (lpn, _) in differing.map.rows() {
@@ -98,6 +101,9 @@ pub(super) fn changed(
             valid.set(unit);
         }
     }
+    for pack in &placed.new_packs {
+        valid.set(pack.location);
+    }
     valid.0
 }
 
@@ -117,6 +123,9 @@ pub(super) fn all(geometry: &Geometry, plain: bool, replayed: &Replayed) -> Vec<
     }
     let placed = &replayed.placed;
     for pack in placed.packs.iter().flatten() {
+        valid.set(pack.location);
+    }
+    for pack in &placed.new_packs {
         valid.set(pack.location);
     }
     let kept = replayed.history.iter().flat_map(History::objects);

@@ -140,9 +140,9 @@ fn known(loaded: &Loaded) -> Box<dyn Iterator<Item = (u64, Ppn)> + '_> {
     Box::new(tables.objects.iter().map(|row| {
         let unit = match row.place {
             ObjectPlace::Unit(unit) => unit,
-            ObjectPlace::Packed(packed) => {
-                let pack = tables.packs.get(packed.pack.index());
-                pack.map_or(Ppn::NONE, |pack| pack.unit)
+            ObjectPlace::Packed(_) => {
+                let pack = row.pack().and_then(|pack| tables.packs[pack.index()]);
+                pack.map_or(Ppn::NONE, |pack| pack.location)
             }
         };
         (row.write_seq, unit)

@@ -8,17 +8,14 @@
 use flashlore_content::delta::{Short, Value};
 use flashlore_content::{Encoder, Ledger, Sketch};
 use flashlore_flash::{
-    Cause, Completion, Flash, Lpn, Note, ObjectId, Owner, PackId, PackSlot, Ready, Stream, Tag,
-    Unit, When,
+    Cause, Completion, Flash, Lpn, ObjectId, Owner, Ppn, Ready, Stream, Tag, Unit, When,
 };
 
 use super::Store;
 use crate::content::candidate::{Candidate, CandidateRead};
-use crate::content::parts::{CoreOf, EncodedOf, Failure, NoteOf, PageOf, Parts};
+use crate::content::parts::{CoreOf, EncodedOf, Failure, PackingOf, PageOf, Parts};
 use crate::error::FtlError;
 use crate::map_cache::MapCache;
-use crate::mapping::Mapping;
-use crate::mapping::packing::Packing;
 use crate::mapping::packs::{Filler, MOST_BYTES, Packs, Slot};
 use crate::policies::Policy;
 use crate::policies::forms::{Encoding, Form, Offers};
@@ -203,14 +200,14 @@ impl<T: Parts> Store<T> {
         };
         let leaving = old.filter(dies);
         // Another page begins to be filled, now or once this one is programmed.
-        let begins = |packing: &Packing<_>| {
+        let begins = |packing: &PackingOf<T>| {
             let packs = &packing.packs;
             packs.full(Filler::Host).is_none() || !packs.fits(Filler::Host, length, None)
         };
         if core.options().barriers && self.packing.as_ref().is_some_and(begins) {
             self.make_room(core, when.at)?;
         }
-        let fits = |packs: &Packs<_>| {
+        let fits = |packs: &Packs<_, _>| {
             packs.fits(Filler::Host, length, None) || packs.fits(Filler::Host, length, leaving)
         };
         if self.packing.as_ref().is_none_or(|p| fits(&p.packs)) {
@@ -260,26 +257,22 @@ impl<T: Parts> Store<T> {
         let unit = Unit::New { owner, page };
         let (ppn, done) = core.append_to_frontier(plane, Stream::Log, when, unit, tag)?;
         core.counters.programs_log += 1;
-        packing.packs.placed(filler, ppn);
-        self.pack_placed(core, pack);
+        self.pack_placed(core, filler, ppn);
         Ok(Some(done))
     }
 
     /// Values that waited in RAM lie in a packed page now: tells the map cache and the device.
-    pub fn pack_placed(&mut self, core: &mut CoreOf<T>, pack: PackId) {
-        if T::CACHED {
-            self.each_value(Owner::pack(pack), &mut |object| {
-                core.map_cache.moved(object);
-            });
-        }
-        let Some(packing) = self.packing.as_ref().filter(|_| NoteOf::<T>::ON) else {
+    pub fn pack_placed(&mut self, core: &mut CoreOf<T>, filler: Filler, ppn: Ppn) {
+        let Some(packing) = &mut self.packing else {
             return;
         };
-        for (at, slot) in (0..).map(PackSlot).zip(packing.packs.slots(pack)) {
-            if slot.object.is_some() {
-                self.objects.note_slot(slot.object, at, slot.length);
+        let objects = &mut self.objects;
+        packing.packs.placed(filler, ppn, |at, slot| {
+            if T::CACHED {
+                core.map_cache.moved(slot.object);
             }
-        }
+            objects.note_slot(slot.object, at, slot.length);
+        });
     }
 
     /// Reads the page that a write is to be a delta from, unless it is what was `read` already or

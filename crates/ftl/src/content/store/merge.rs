@@ -48,7 +48,8 @@ impl<T: Parts> Store<T> {
         else {
             return core.content(self.objects.at(object));
         };
-        let Some((slot, _)) = packing.packs.slot_of(pack, object) else {
+        let note = self.objects.note(object);
+        let Some((slot, _)) = packing.packs.slot_of(pack, object, note) else {
             unreachable!("a packed object has a slot in its page")
         };
         let encoded = match packing.packs.in_ram(pack, slot) {

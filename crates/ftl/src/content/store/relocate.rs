@@ -15,12 +15,11 @@ use flashlore_flash::{
 
 use super::{Store, note_removed};
 use crate::content::encoding::Why;
-use crate::content::parts::{CoreOf, EncodedOf, Failure, Parts};
+use crate::content::parts::{CoreOf, EncodedOf, Failure, PackingOf, Parts};
 use crate::content::read::later;
 use crate::core::relocate::Relocation;
 use crate::error::FtlError;
 use crate::map_cache::MapCache;
-use crate::mapping::packing::Packing;
 use crate::mapping::packs::{Filler, Packs, Slot};
 use crate::policies::Policy;
 
@@ -42,12 +41,16 @@ impl<T: Parts> Store<T> {
         let Some(dependent) = self.objects.sole_dependent(object) else {
             return Ok(false);
         };
-        let (Some((pack, _)), Some(view)) = (self.objects.packed(dependent), self.view()) else {
+        let Some((pack, _)) = self.objects.packed(dependent) else {
             return Ok(false);
         };
-        let slot = view.packing.packs.slot_of(pack, dependent);
-        let merges = |(_, slot): &(PackSlot, Slot)| self.policies.is_to_merge(&view, slot);
-        let Some((_, Slot { lpn, .. })) = slot.filter(merges) else {
+        if !self.may_merge(core, unit, dependent) {
+            return Ok(false);
+        }
+        let slots = self.borrow_slots(core, pack, None)?;
+        let slot = slots.iter().find(|slot| slot.object == dependent).copied();
+        self.give_back_slots(slots);
+        let Some(Slot { lpn, .. }) = slot.filter(|slot| self.is_to_merge(slot)) else {
             return Ok(false);
         };
         // The base dies with the merge, and nothing is left here, unless an old version needs the value.
@@ -68,10 +71,7 @@ impl<T: Parts> Store<T> {
             }
             content => Ok(content?),
         };
-        let Some(packing) = &mut self.packing else {
-            return Ok(());
-        };
-        let slots = packing.borrow_slots(pack);
+        let slots = self.borrow_slots(core, pack, Some(page.as_ref().ok()))?;
         for (i, &slot) in (0..).map(PackSlot).zip(&slots) {
             if !slot.object.is_some() || !self.is_here(pack, slot.object) {
                 continue;
@@ -93,9 +93,7 @@ impl<T: Parts> Store<T> {
             };
             self.move_value(core, unit, pack, slot, value)?;
         }
-        if let Some(packing) = &mut self.packing {
-            packing.scratch = slots;
-        }
+        self.give_back_slots(slots);
         Ok(())
     }
 
@@ -106,14 +104,13 @@ impl<T: Parts> Store<T> {
         // One page is programmed before the values of the next have left it, and one is the host's. What is programmed
         // may hold live deltas that came into RAM long ago, and what is emptied none: it needs room of its own.
         let has_room = |store: &Self, core: &CoreOf<T>, pack: PackId| {
-            let fits = |p: &Packing<EncodedOf<T>>| {
+            let fits = |p: &PackingOf<T>| {
                 p.packs.fits_into(Filler::Gc, pack) || p.packs.live() < store.most_packs(core, p)
             };
             store.packing.as_ref().is_some_and(fits)
         };
         let near = |store: &Self, core: &CoreOf<T>| {
-            let at_most =
-                |p: &Packing<EncodedOf<T>>| p.packs.live() + 2 >= store.most_packs(core, p);
+            let at_most = |p: &PackingOf<T>| p.packs.live() + 2 >= store.most_packs(core, p);
             let packing = store.packing.as_ref();
             let packing = packing.filter(|_| store.policies.packs_densely());
             packing.is_some_and(at_most) && !core.options().barriers
@@ -148,15 +145,15 @@ impl<T: Parts> Store<T> {
         at: Time,
         pack: PackId,
     ) -> Result<(), Failure<T>> {
-        let Some(packing) = &mut self.packing else {
+        let Some(packing) = &self.packing else {
             return Ok(());
         };
         let from = packing.packs.at(pack);
-        let slots = packing.borrow_slots(pack);
         core.read(Ready::At(at), from, Cause::Merge, Tag::NONE)?;
         let page = core.content(from)?;
+        let slots = self.borrow_slots(core, pack, Some(Some(&page)))?;
         for (i, &slot) in (0..).map(PackSlot).zip(&slots) {
-            let fits = |p: &Packing<EncodedOf<T>>| p.packs.fits(Filler::Gc, slot.length, None);
+            let fits = |p: &PackingOf<T>| p.packs.fits(Filler::Gc, slot.length, None);
             if self.packing.as_ref().is_some_and(|packing| !fits(packing)) {
                 self.program_pack(core, Filler::Gc, When::now(at), slot.lpn, |_| Tag::NONE)?;
             }
@@ -170,9 +167,7 @@ impl<T: Parts> Store<T> {
                 self.move_packed(core, pack, slot, value);
             }
         }
-        if let Some(packing) = &mut self.packing {
-            packing.scratch = slots;
-        }
+        self.give_back_slots(slots);
         Ok(())
     }
 
@@ -183,7 +178,7 @@ impl<T: Parts> Store<T> {
     }
 
     /// Whether an object still lies in a packed page.
-    fn is_here(&self, pack: PackId, object: ObjectId) -> bool {
+    pub(super) fn is_here(&self, pack: PackId, object: ObjectId) -> bool {
         let packed = self.objects.packed(object);
         self.objects.is_alive(object) && packed.is_some_and(|(at, _)| at == pack)
     }
@@ -197,7 +192,7 @@ impl<T: Parts> Store<T> {
         slot: Slot,
         value: EncodedOf<T>,
     ) -> Result<(), Failure<T>> {
-        let fits = |packs: &Packs<_>| packs.fits(Filler::Gc, slot.length, None);
+        let fits = |packs: &Packs<_, _>| packs.fits(Filler::Gc, slot.length, None);
         if self.packing.as_ref().is_some_and(|p| !fits(&p.packs)) {
             let own = core.geometry.plane_of_unit(unit.from);
             let when = When {
@@ -219,7 +214,8 @@ impl<T: Parts> Store<T> {
         if live {
             packing.packs.lose_live(from);
         }
-        let removed = packing.packs.remove(from, slot.object);
+        let note = self.objects.note(slot.object);
+        let removed = packing.packs.remove(from, slot.object, note);
         let base = self.objects.packed(slot.object).map(|(_, base)| base);
         self.encoder
             .hold(slot.object, base.unwrap_or(ObjectId::NONE), &value);
@@ -264,10 +260,21 @@ impl<T: Parts> Store<T> {
         let plane = core.destination(own, Stream::LogGc, when.at)?;
         let (ppn, _) = core.append(plane, Stream::LogGc, unit, when, Route::Channel, Tag::NONE)?;
         core.counters.programs_gc += 1;
-        packing.packs.placed(Filler::Gc, ppn);
+        self.pack_placed(core, Filler::Gc, ppn);
         self.count(|counters| counters.repack_programs += 1);
-        self.pack_placed(core, pack);
         Ok(())
+    }
+
+    /// Whether collection may materialize a value that it met.
+    fn may_merge(&self, core: &CoreOf<T>, unit: Relocation, object: ObjectId) -> bool {
+        let own = core.geometry.plane_of_unit(unit.from);
+        let target = core.target_stream(Stream::Gc);
+        let busy = self.packing.as_ref().is_some_and(|p| p.busy == object);
+        // An old version stays as it is: nobody reads or writes it.
+        let live = self.objects.references(object) > 0;
+        // A base that an old version keeps is not freed by the merge.
+        let has_room = !self.records() || self.units(core) < core.most_live();
+        !core.erasing_stale && !busy && live && has_room && core.has_block_to_spare(own, target)
     }
 
     /// Materializes a value that collection met, if there is room; whether it was done.
@@ -278,17 +285,11 @@ impl<T: Parts> Store<T> {
         object: ObjectId,
         lpn: Lpn,
     ) -> Result<bool, Failure<T>> {
-        let own = core.geometry.plane_of_unit(unit.from);
-        let target = core.target_stream(Stream::Gc);
-        let busy = self.packing.as_ref().is_some_and(|p| p.busy == object);
-        // An old version stays as it is: nobody reads or writes it.
-        let live = self.objects.references(object) > 0;
-        // A base that an old version keeps is not freed by the merge.
-        let has_room = !self.records() || self.units(core) < core.most_live();
-        if core.erasing_stale || busy || !live || !has_room || !core.has_block_to_spare(own, target)
-        {
+        if !self.may_merge(core, unit, object) {
             return Ok(false);
         }
+        let own = core.geometry.plane_of_unit(unit.from);
+        let target = core.target_stream(Stream::Gc);
         if self.share_instead(core, object, lpn, Why::Gc) {
             return Ok(true);
         }

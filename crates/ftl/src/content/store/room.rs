@@ -23,15 +23,14 @@ use flashlore_flash::{Time, When};
 
 use super::Store;
 use crate::content::encoding::Why;
-use crate::content::parts::{CoreOf, EncodedOf, Failure, Parts};
+use crate::content::parts::{CoreOf, Failure, PackingOf, Parts};
 use crate::error::FtlError;
-use crate::mapping::packing::Packing;
 use crate::mapping::packs::Slot;
 use crate::policies::history::Versions;
 
 impl<T: Parts> Store<T> {
     /// Packed pages with live deltas that there may be.
-    pub fn most_packs(&self, core: &CoreOf<T>, packing: &Packing<EncodedOf<T>>) -> u32 {
+    pub fn most_packs(&self, core: &CoreOf<T>, packing: &PackingOf<T>) -> u32 {
         match core.options().thin {
             // One more page may be written.
             true => packing.most_packs.saturating_sub(self.referenced + 1),
@@ -42,7 +41,7 @@ impl<T: Parts> Store<T> {
     /// Merges the oldest packed values until one more packed page may be programmed.
     pub fn limit_packs(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<(), Failure<T>> {
         let beyond = |store: &Self, core: &CoreOf<T>| {
-            let too_many = |p: &Packing<EncodedOf<T>>| p.packs.live() >= store.most_packs(core, p);
+            let too_many = |p: &PackingOf<T>| p.packs.live() >= store.most_packs(core, p);
             store.packing.as_ref().is_some_and(too_many)
         };
         self.pack_densely(core, at)?;
@@ -56,16 +55,17 @@ impl<T: Parts> Store<T> {
 
     /// Makes the live deltas of the packed page whole that was filled longest ago; whether there was one.
     fn merge_oldest(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<bool, Failure<T>> {
-        let Some(packing) = &mut self.packing else {
-            return Ok(false);
-        };
-        let Some(pack) = packing.packs.oldest_live() else {
-            return Ok(false);
-        };
-        if std::mem::replace(&mut packing.evicting, true) {
+        let evicting = |packing: &PackingOf<T>| packing.evicting;
+        if self.packing.as_ref().is_none_or(evicting) {
             return Ok(false);
         }
-        let slots = packing.borrow_slots(pack);
+        let Some(pack) = self.oldest_live_pack(core) else {
+            return Ok(false);
+        };
+        let slots = self.borrow_slots(core, pack, None)?;
+        if let Some(packing) = &mut self.packing {
+            packing.evicting = true;
+        }
         let mut merged = Ok(true);
         for &Slot { object, lpn, .. } in &slots {
             // What one merge does to the objects of others may have changed this one.
@@ -78,8 +78,8 @@ impl<T: Parts> Store<T> {
         }
         if let Some(packing) = &mut self.packing {
             packing.evicting = false;
-            packing.scratch = slots;
         }
+        self.give_back_slots(slots);
         merged
     }
 
@@ -127,7 +127,7 @@ impl<T: Parts> Store<T> {
             .as_ref()
             .is_some_and(|packing| packing.evicting);
         let lacking = |store: &Self, core: &CoreOf<T>| {
-            let too_many = |p: &Packing<EncodedOf<T>>| p.packs.live() > store.most_packs(core, p);
+            let too_many = |p: &PackingOf<T>| p.packs.live() > store.most_packs(core, p);
             let packs = store.packing.as_ref().filter(|_| core.options().thin);
             store.units(core) >= core.most_live() || packs.is_some_and(too_many)
         };
@@ -163,11 +163,7 @@ impl<T: Parts> Store<T> {
     ///
     /// # Errors
     /// A sentence that says what does not hold.
-    pub fn check_room(
-        &self,
-        core: &CoreOf<T>,
-        packing: &Packing<EncodedOf<T>>,
-    ) -> Result<(), String> {
+    pub fn check_room(&self, core: &CoreOf<T>, packing: &PackingOf<T>) -> Result<(), String> {
         if packing.pinned > packing.packed {
             return Err(format!(
                 "deltas alone keep {} bases, and there are {} packed values",

@@ -124,8 +124,9 @@ fn bytes_kept_for<C: Content, V: Clone, S: Tables>(
         return 0;
     }
     let packed = view.objects.packed(base);
-    let slot = packed.and_then(|(pack, _)| view.packing.packs.slot_of(pack, base));
-    slot.map_or(UNIT_BYTES, |(_, slot)| u32::from(slot.length) + SLOT_BYTES)
+    let note = view.objects.note(base);
+    let slot = packed.and_then(|(pack, _)| view.packing.packs.slot_of(pack, base, note));
+    slot.map_or(UNIT_BYTES, |(_, length)| u32::from(length) + SLOT_BYTES)
 }
 
 /// Whether nothing but the next delta of a page would keep its base alive.

@@ -183,7 +183,9 @@ impl<C: Content, V: Clone, S: Tables> Policy<C, V, S> for Delta {
 
     fn begin_cold_scan(&mut self, view: &View<'_, C, V, S>) -> bool {
         let packs = &view.packing.packs;
-        let slots = packs.used().flat_map(|(pack, _)| packs.slots(pack));
+        let slots = packs
+            .used()
+            .flat_map(|(pack, _)| packs.slots(pack).unwrap_or_default());
         let is_cold = |slot: &&Slot| {
             let live = slot.object.is_some() && view.objects.get(slot.lpn) == slot.object;
             let is_delta = live && view.objects.is_delta(slot.object);

@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 
 use flashlore_content::{Digest, VolumeKey};
 use flashlore_flash::{ObjectId, PackId, Ppn, index};
+use flashlore_ftl::mapping::objects::FoundPack;
 
 use crate::format::address::{PageInTable, RowId};
 use crate::format::cursor::Reader;
@@ -105,7 +106,7 @@ pub fn object_row(id: &Identity, row: &mut Reader<'_>) -> ObjectRow {
         false => Digest(u128::from(tag)),
     };
     let packed = id.encoding.is_on().then(|| PackedRow {
-        pack: PackId(location),
+        pack: FoundPack::Numbered(PackId(location)),
         base: ObjectId(row.u32()),
         length: row.u16(),
         slot: PackSlot(row.u16()),
