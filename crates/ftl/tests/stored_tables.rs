@@ -1,17 +1,22 @@
 //! A device whose tables are pages on a medium, of which few are in memory, does what one does whose tables are vectors:
-//! the same flash operations in the same order, the same answers, the same counts.
+//! the same flash operations in the same order, the same answers, the same counts. So does one that keeps no slots of packed
+//! pages, but notes with each object in which slot it lies and reads the directories of the pages.
 
 use crate::common;
 
-use std::sync::Arc;
+use std::fmt::Debug;
+use std::sync::{Arc, OnceLock};
 
 use common::policies::{DELTAS, VERSIONS};
-use common::values::{Lengths, Page, V};
+use common::values::{Encoded, Lengths, Page, V};
 use common::{Medium, Random, medium};
 use flashlore_content::bytes::VolumeKey;
+use flashlore_content::delta::{Encoder, Value};
 use flashlore_content::{DedupOptions, NoCensus};
 use flashlore_flash::record::Op;
-use flashlore_flash::{Cause, Flash, Geometry, Lpn, ObjectId, Owner, Tag, When};
+use flashlore_flash::{
+    Cause, Flash, Geometry, Lpn, Note, ObjectId, Owner, PackSlot, Row, Tag, When,
+};
 use flashlore_ftl::content::parts::{Parts, Past};
 use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::{ContentDevice, ContentFtl, FtlOptions, PlainFtl, Policies};
@@ -19,20 +24,20 @@ use flashlore_medium::{Medium as _, MemoryMedium};
 use flashlore_metadata::{Area, Empty, Shape, Store, StoredTables, TableId};
 
 /// Flash whose tables are in a store.
-struct OnStore {
-    device: Medium<Page>,
-    tables: StoredTables<()>,
+struct OnStore<P, N: Note> {
+    device: Medium<P>,
+    tables: StoredTables<N>,
 }
 
-impl Flash for OnStore {
-    type Page = Page;
-    type Error = <Medium<Page> as Flash>::Error;
-    type Tables = StoredTables<()>;
+impl<P: Clone, N: Note> Flash for OnStore<P, N> {
+    type Page = P;
+    type Error = <Medium<P> as Flash>::Error;
+    type Tables = StoredTables<N>;
 
     flashlore_flash::pass_on!(device: geometry, read, program, erase, content, prove, prove_copy, barrier,
         window_begins, validity_changed, advance, idle_since, next_event);
 
-    fn tables(&self) -> StoredTables<()> {
+    fn tables(&self) -> StoredTables<N> {
         self.tables.clone()
     }
 }
@@ -44,10 +49,10 @@ fn geometry() -> Geometry {
 }
 
 /// Tables in memory, of which as few pages are cached as can be.
-fn stored() -> OnStore {
+fn stored<P: Clone, N: Note>() -> OnStore<P, N> {
     let area = Area {
         at: 0,
-        slots: 1000,
+        slots: 1200,
         tables: 8,
         user_bytes: 0,
     };
@@ -61,7 +66,7 @@ fn stored() -> OnStore {
     };
     // In the order of their names.
     // Old versions and bases of deltas come on top of what pages hold.
-    let objects = shape(4 * units, 16, Empty::Zeros);
+    let objects = shape(4 * units, 16 + N::BYTES as u16, Empty::Zeros);
     let tables = [
         shape(PAGES, 4, Empty::Ones),
         objects,
@@ -80,11 +85,17 @@ fn stored() -> OnStore {
 }
 
 /// Makes durable what changed, as whoever has a store does now and then.
-fn commit(tables: &StoredTables<()>) {
+fn commit<N: Note>(tables: &StoredTables<N>) {
     tables.with(|store| store.commit_at_once(&[])).unwrap();
 }
 
-fn policies() -> Policies<Lengths> {
+const LENGTHS: Lengths = Lengths {
+    least: 300,
+    most: 1500,
+    alone: 60,
+};
+
+fn policies<E>(encoder: E) -> Policies<E> {
     Policies {
         dedup: DedupOptions {
             index_entries: Some(3000),
@@ -95,19 +106,182 @@ fn policies() -> Policies<Lengths> {
         },
         encoding: Some(DELTAS),
         versions: Some(VERSIONS),
-        encoder: Lengths {
-            least: 300,
-            most: 1500,
-            alone: 60,
-        },
+        encoder,
     }
 }
 
-type Device<F> = ContentFtl<V, F, NoCensus, Resident, Lengths, Past>;
+/// In which slot an object lies, and how long that is.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Noted {
+    slot: u16,
+    length: u16,
+}
 
-fn device<F: Flash<Page = Page>>(flash: F) -> Device<F> {
+impl Row for Noted {
+    const BYTES: usize = 4;
+
+    fn encode(self, out: &mut [u8]) {
+        out[..2].copy_from_slice(&self.slot.to_le_bytes());
+        out[2..].copy_from_slice(&self.length.to_le_bytes());
+    }
+
+    fn decode(bytes: &[u8]) -> Self {
+        let [slot, length] = [0, 2].map(|at| u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+        Noted { slot, length }
+    }
+}
+
+impl Note for Noted {
+    fn note_slot(&mut self, slot: PackSlot, length: u16) {
+        self.slot = slot.0;
+        self.length = length;
+    }
+
+    fn slot(&self) -> Option<(PackSlot, u16)> {
+        Some((PackSlot(self.slot), self.length))
+    }
+}
+
+/// An encoded value that knows what the directory of its page says of it.
+#[derive(Debug, Clone, PartialEq)]
+struct Listed {
+    encoded: Encoded,
+    object: Arc<OnceLock<ObjectId>>,
+    lpn: Lpn,
+    length: u16,
+}
+
+/// What a unit holds.
+#[derive(Debug, Clone, PartialEq)]
+enum ListedPage {
+    Whole(V),
+    Packed(Vec<Listed>),
+}
+
+impl From<V> for ListedPage {
+    fn from(value: V) -> Self {
+        ListedPage::Whole(value)
+    }
+}
+
+impl ListedPage {
+    fn whole(&self) -> Page {
+        match self {
+            ListedPage::Whole(value) => Page::Whole(*value),
+            ListedPage::Packed(_) => panic!("a packed page was taken for a value"),
+        }
+    }
+}
+
+/// An encoder whose packed pages have directories.
+struct WithDirectory {
+    /// The page that is written.
+    lpn: Lpn,
+}
+
+impl WithDirectory {
+    fn listed(&self, short: Option<(u16, Encoded)>) -> Option<(u16, Listed)> {
+        let (length, encoded) = short?;
+        let object = Arc::new(OnceLock::new());
+        let lpn = self.lpn;
+        Some((
+            length,
+            Listed {
+                encoded,
+                object,
+                lpn,
+                length,
+            },
+        ))
+    }
+}
+
+impl Encoder<V, ListedPage> for WithDirectory {
+    type Encoded = Listed;
+
+    fn delta(
+        &mut self,
+        base: Value<'_, V, ListedPage>,
+        new: Value<'_, V, ListedPage>,
+        limit: u16,
+    ) -> Option<(u16, Listed)> {
+        let (old, page) = (base.page.whole(), new.page.whole());
+        let base = Value {
+            content: base.content,
+            page: &old,
+        };
+        let new = Value {
+            content: new.content,
+            page: &page,
+        };
+        let short = { LENGTHS }.delta(base, new, limit);
+        self.listed(short)
+    }
+
+    fn alone(&mut self, new: Value<'_, V, ListedPage>, limit: u16) -> Option<(u16, Listed)> {
+        let page = new.page.whole();
+        let new = Value {
+            content: new.content,
+            page: &page,
+        };
+        let short = { LENGTHS }.alone(new, limit);
+        self.listed(short)
+    }
+
+    fn decode(&mut self, base: Option<&ListedPage>, listed: &Listed) -> ListedPage {
+        let base = base.map(ListedPage::whole);
+        ListedPage::Whole({ LENGTHS }.decode(base.as_ref(), &listed.encoded).value())
+    }
+
+    fn hold(&mut self, object: ObjectId, _base: ObjectId, listed: &Listed) {
+        assert_eq!(*listed.object.get_or_init(|| object), object);
+    }
+
+    fn pack(&mut self, values: &[Listed]) -> ListedPage {
+        ListedPage::Packed(values.to_vec())
+    }
+
+    fn unpack(&mut self, page: &ListedPage, slot: PackSlot) -> Listed {
+        match page {
+            ListedPage::Whole(value) => panic!("{value:?} was taken for a packed page"),
+            ListedPage::Packed(values) => values[slot.index()].clone(),
+        }
+    }
+
+    fn each_slot(&mut self, page: &ListedPage, take: &mut dyn FnMut(ObjectId, Lpn, u16)) {
+        if let ListedPage::Packed(values) = page {
+            for listed in values {
+                let object = listed.object.get().copied();
+                take(object.unwrap_or(ObjectId::NONE), listed.lpn, listed.length);
+            }
+        }
+    }
+}
+
+/// An encoder is told which page is written.
+trait Told {
+    fn writes(&mut self, lpn: Lpn);
+}
+
+impl Told for Lengths {
+    fn writes(&mut self, _lpn: Lpn) {}
+}
+
+impl Told for WithDirectory {
+    fn writes(&mut self, lpn: Lpn) {
+        self.lpn = lpn;
+    }
+}
+
+type Device<F, E> = ContentFtl<V, F, NoCensus, Resident, E, Past>;
+
+fn device<F, E>(flash: F, encoder: E) -> Device<F, E>
+where
+    F: Flash<Page: Clone + From<V>>,
+    E: Encoder<V, F::Page>,
+{
     let options = FtlOptions::new(PAGES);
-    let ftl = ContentFtl::with_policies(flash, options, policies(), NoCensus, Resident);
+    let ftl = ContentFtl::with_policies(flash, options, policies(encoder), NoCensus, Resident);
     let mut ftl = ftl.unwrap();
     ftl.begin_history();
     ftl
@@ -116,8 +290,8 @@ fn device<F: Flash<Page = Page>>(flash: F) -> Device<F> {
 /// One step of a history, drawn; what it answers.
 fn step<T>(ftl: &mut ContentDevice<T>, at: u64, random: &mut Random) -> String
 where
-    T: Parts<Content = V>,
-    T::Flash: Flash<Page = Page>,
+    T: Parts<Content = V, Encoder: Told>,
+    T::Flash: Flash<Page: From<V> + Debug>,
 {
     ftl.set_instant(at);
     // Half of all is at one page in eight.
@@ -127,6 +301,7 @@ where
         PAGES / 8
     };
     let (lpn, value) = (Lpn(random.below(pages)), V(random.below(200_000)));
+    ftl.encoder_mut().writes(lpn);
     match random.below(100) {
         0..70 => format!("{:?}", ftl.write(When::now(0), lpn, value, Tag::NONE)),
         70..90 => format!("{:?}", ftl.read(0, lpn, Cause::Host, Tag::NONE)),
@@ -152,11 +327,17 @@ fn nameless(ops: Vec<Op>) -> Vec<Op> {
     ops.into_iter().map(without).collect()
 }
 
-#[test]
-fn a_device_with_stored_tables_does_what_one_with_vectors_does() {
-    let on_store = stored();
+/// Runs the same history on a device whose tables are in a store and on one whose tables are vectors.
+fn compare<P, N, E>(encoder: E)
+where
+    P: Clone + Debug + From<V>,
+    N: Note,
+    E: Encoder<V, P> + Told,
+{
+    let on_store: OnStore<P, N> = stored();
     let tables = on_store.tables.clone();
-    let (mut far, mut near) = (device(on_store), device(medium(&geometry())));
+    let mut far = device(on_store, encoder);
+    let mut near = device(medium(&geometry()), LENGTHS);
     let (mut one, mut other) = (Random::new(26), Random::new(26));
     let mut erased = 0;
     for at in 0..60_000 {
@@ -182,13 +363,24 @@ fn a_device_with_stored_tables_does_what_one_with_vectors_does() {
     assert_eq!(far.dedup_counters(), near.dedup_counters());
     assert_eq!(far.encoding_counters(), near.encoding_counters());
     assert_eq!(tables.failures(), 0);
-    // Blocks were collected, and pages of tables came and went.
-    assert!(erased > 40 && tables.fetched_at_once() > 1000, "{erased}");
+    // Blocks were collected, values packed anew, and pages of tables came and went.
+    let repacked = far.encoding_counters().unwrap().repacked;
+    assert!(erased > 40 && repacked > 100 && tables.fetched_at_once() > 1000);
+}
+
+#[test]
+fn a_device_with_stored_tables_does_what_one_with_vectors_does() {
+    compare::<Page, (), _>(LENGTHS);
+}
+
+#[test]
+fn one_that_reads_directories_does_what_one_does_that_keeps_slots() {
+    compare::<ListedPage, Noted, _>(WithDirectory { lpn: Lpn(0) });
 }
 
 #[test]
 fn so_does_a_plain_one() {
-    let on_store = stored();
+    let on_store: OnStore<Page, ()> = stored();
     let tables = on_store.tables.clone();
     let mut far = PlainFtl::new(on_store, FtlOptions::new(PAGES)).unwrap();
     let mut near = PlainFtl::new(medium(&geometry()), FtlOptions::new(PAGES)).unwrap();
@@ -219,9 +411,9 @@ fn so_does_a_plain_one() {
 /// A page of a table that cannot be read is told, and ends nothing but the trust in the device.
 #[test]
 fn a_page_that_cannot_be_had_is_told() {
-    let on_store = stored();
+    let on_store: OnStore<Page, ()> = stored();
     let tables = on_store.tables.clone();
-    let mut far = device(on_store);
+    let mut far = device(on_store, LENGTHS);
     for lpn in (0..PAGES).map(Lpn) {
         far.write(When::now(0), lpn, V(lpn.0), Tag::NONE).unwrap();
     }
