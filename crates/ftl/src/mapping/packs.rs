@@ -17,13 +17,22 @@
 //! no object is on the free list; the values of a page in RAM stand in the order of its slots, all of which
 //! are named.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, VecDeque};
+mod check;
+mod found;
+mod line;
+mod row;
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
 
 use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::hints::prefetch;
-use flashlore_flash::{Lpn, Note, ObjectId, PackId, PackSlot, Ppn, Row, Table, TableName, Tables};
-use rustc_hash::FxHashMap;
+use flashlore_flash::{Lpn, Note, ObjectId, PackId, PackSlot, Ppn, Table, TableName, Tables};
+
+use self::line::{Line, SPARE_TURNS, stays_in_line};
+
+pub use self::found::{NewPack, RestoredPack};
+pub use self::row::{Pack, PackTallies};
 
 /// Bytes in front of the directory: number of slots, and two unused.
 pub const HEADER_BYTES: u32 = 4;
@@ -55,131 +64,13 @@ pub struct Slot {
 impl Slot {
     /// What it takes of a page.
     fn bytes(&self) -> u16 {
-        self.length + SLOT_BYTES as u16
+        slot_bytes(self.length)
     }
 }
 
-/// What is counted of one packed page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pack {
-    /// Where it lies; nowhere while it is being filled; of a free one, the next free one.
-    location: Ppn,
-    /// Which of the pages that were ever filled it is.
-    number: u32,
-    /// What all slots take, and the named ones.
-    written_bytes: u16,
-    named_bytes: u16,
-    live_slots: u16,
-    /// Whether it stands in line to be merged.
-    in_line: bool,
-}
-
-impl Pack {
-    /// One that is free, before another.
-    fn free(next: PackId) -> Self {
-        Pack {
-            location: Ppn(next.0),
-            number: 0,
-            written_bytes: 0,
-            named_bytes: 0,
-            live_slots: 0,
-            in_line: false,
-        }
-    }
-
-    /// One that holds something and lies on flash, if it does.
-    pub fn on_flash(&self) -> Option<RestoredPack> {
-        let is_it = self.named_bytes > 0 && self.location.is_some();
-        is_it.then_some(RestoredPack {
-            location: self.location,
-            number: self.number,
-            written_bytes: self.written_bytes,
-        })
-    }
-
-    /// Of a free one, the next free one.
-    pub fn next_free(&self) -> PackId {
-        PackId(self.location.0)
-    }
-
-    /// Whether it may be on a device of so many units.
-    pub fn is_possible(&self, units: u32) -> bool {
-        let lies = self.location.0 < units || !self.location.is_some();
-        let written = self.written_bytes;
-        lies && self.named_bytes <= written && u32::from(written) + HEADER_BYTES <= UNIT_BYTES
-    }
-
-    /// What its slots take, those that name no object too, and what those take that do; how many are live.
-    pub fn counted(&self) -> (u16, u16, u16) {
-        (self.written_bytes, self.named_bytes, self.live_slots)
-    }
-
-    fn is_live(&self) -> bool {
-        self.live_slots > 0 && self.location.is_some()
-    }
-
-    /// Bytes of its unit that nobody refers to.
-    fn dead_bytes(&self) -> u32 {
-        u32::from(self.written_bytes.saturating_sub(self.named_bytes))
-    }
-}
-
-impl Row for Pack {
-    const BYTES: usize = 16;
-
-    fn encode(self, out: &mut [u8]) {
-        self.location.encode(&mut out[..4]);
-        self.number.encode(&mut out[4..8]);
-        let in_line = u16::from(self.in_line);
-        let counts = [
-            self.written_bytes,
-            self.named_bytes,
-            self.live_slots,
-            in_line,
-        ];
-        for (count, out) in counts.iter().zip(out[8..16].chunks_exact_mut(2)) {
-            out.copy_from_slice(&count.to_le_bytes());
-        }
-    }
-
-    fn decode(bytes: &[u8]) -> Self {
-        let number = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        Pack {
-            location: Ppn::decode(&bytes[..4]),
-            number: u32::decode(&bytes[4..8]),
-            written_bytes: number(8),
-            named_bytes: number(10),
-            live_slots: number(12),
-            in_line: number(14) & 1 != 0,
-        }
-    }
-}
-
-/// What is counted of all packed pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PackTallies {
-    /// Numbers that were ever used.
-    pub numbers: u32,
-    /// The first free one of them.
-    pub free: PackId,
-    /// Pages on flash that hold anything.
-    pub on_flash: u32,
-    /// Those of them with deltas that logical pages need.
-    pub live: u32,
-    /// How many pages were ever filled.
-    pub filled: u64,
-}
-
-impl Default for PackTallies {
-    fn default() -> Self {
-        PackTallies {
-            numbers: 0,
-            free: PackId::NONE,
-            on_flash: 0,
-            live: 0,
-            filled: 0,
-        }
-    }
+/// What the slot of a value of so many bytes takes of a page; a table that is wrong may name more than a page has.
+pub fn slot_bytes(length: u16) -> u16 {
+    length.saturating_add(SLOT_BYTES as u16)
 }
 
 /// A page being filled.
@@ -236,26 +127,6 @@ pub struct Packs<E, S: Tables> {
     filled_before: u64,
 }
 
-/// A packed page on flash as a recovery found it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RestoredPack {
-    /// Where it lies.
-    pub location: Ppn,
-    /// Which of the pages that were ever filled it is.
-    pub number: u32,
-    /// What its slots take, those of no object too.
-    pub written_bytes: u16,
-}
-
-/// A packed page on flash that has no number yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NewPack {
-    /// Where it lies.
-    pub location: Ppn,
-    /// What its slots take, those of no object too.
-    pub written_bytes: u16,
-}
-
 impl<E: Clone, S: Tables> Packs<E, S> {
     /// None at all.
     pub fn new(tables: &S) -> Self {
@@ -273,134 +144,6 @@ impl<E: Clone, S: Tables> Packs<E, S> {
         }
     }
 
-    /// Packed pages under their numbers, some of which may be free, of a device that notes slots with their objects: `named`
-    /// are the objects in them, with the bytes of the slot and whether that is live. So many pages were ever filled. None of
-    /// them has been looked at ([`Packs::look_at`]).
-    pub fn restore(
-        tables: &S,
-        found: &[Option<RestoredPack>],
-        named: impl Iterator<Item = (PackId, u16, bool)>,
-        filled: u64,
-    ) -> Self {
-        let mut packs = Packs::new(tables);
-        let mut rows: Vec<Option<Pack>> = found.iter().map(|pack| pack.map(restored_row)).collect();
-        for (pack, length, live) in named {
-            if let Some(Some(row)) = rows.get_mut(pack.index()) {
-                row.named_bytes += length + SLOT_BYTES as u16;
-                row.live_slots += u16::from(live);
-            }
-        }
-        packs.tallies.numbers = rows.len() as u32;
-        packs.tallies.filled = filled;
-        packs.filled_before = filled;
-        packs.looked_at = 0;
-        for (pack, row) in (0..).map(PackId).zip(rows) {
-            let Some(row) = row else {
-                packs.set_row(pack, Pack::free(packs.tallies.free));
-                packs.tallies.free = pack;
-                continue;
-            };
-            packs.tallies.on_flash += 1;
-            packs.tallies.live += u32::from(row.is_live());
-            packs.set_row(pack, row);
-        }
-        packs
-    }
-
-    /// Looks at so many more of the pages that a recovery brought back: those with live slots come to stand in line, and
-    /// `each` is called with where one lies and the bytes of it that nobody refers to. Whether there are more.
-    pub fn look_at(&mut self, most: u32, mut each: impl FnMut(Ppn, u32)) -> bool {
-        let end = self.looked_at.saturating_add(most);
-        let end = end.min(self.tallies.numbers);
-        for pack in (self.looked_at..end).map(PackId) {
-            let row = self.row(pack);
-            if row.on_flash().is_none() || self.is_looked_at(pack, row.number) {
-                continue;
-            }
-            if row.is_live() {
-                self.line.bring_back(pack, row.number, self.tallies.filled);
-            }
-            if row.in_line != row.is_live() {
-                self.change(pack, |row| row.in_line = row.is_live());
-            }
-            each(row.location, row.dead_bytes());
-        }
-        let is_all = end == self.tallies.numbers;
-        self.looked_at = if is_all { u32::MAX } else { end };
-        !is_all
-    }
-
-    /// Whether a page was looked at, or filled since the recovery.
-    fn is_looked_at(&self, pack: PackId, number: u32) -> bool {
-        pack.0 < self.looked_at || nth(number, self.tallies.filled) >= self.filled_before
-    }
-
-    /// Bytes of a page that nobody refers to, if that was looked at.
-    fn known_dead(&self, pack: PackId, row: &Pack) -> u32 {
-        match self.is_looked_at(pack, row.number) {
-            true => row.dead_bytes(),
-            false => 0,
-        }
-    }
-
-    /// Those of a checkpoint, of which so much was counted. None of them has been looked at ([`Packs::look_at`]).
-    pub fn stored(tables: &S, tallies: PackTallies) -> Self {
-        let mut packs = Packs::new(tables);
-        let rows = packs.rows.len() as u32;
-        packs.tallies = PackTallies {
-            numbers: tallies.numbers.min(rows),
-            ..tallies
-        };
-        packs.looked_at = 0;
-        packs.filled_before = tallies.filled;
-        packs
-    }
-
-    /// A recovery takes the slot of an object out of a page, which may be live.
-    pub fn leave(&mut self, pack: PackId, length: u16, live: bool) {
-        let bytes = length + SLOT_BYTES as u16;
-        let (before, after) = self.change(pack, |row| {
-            let before = *row;
-            row.named_bytes = row.named_bytes.saturating_sub(bytes);
-            row.live_slots = row.live_slots.saturating_sub(u16::from(live));
-            (before, *row)
-        });
-        let was_last = before.is_live() && !after.is_live();
-        self.tallies.live = self.tallies.live.saturating_sub(u32::from(was_last));
-        if before.on_flash().is_some() && after.on_flash().is_none() {
-            self.give_back(pack);
-            self.tallies.on_flash = self.tallies.on_flash.saturating_sub(1);
-        }
-    }
-
-    /// Gives packed pages that a recovery found their numbers, as pages that were filled last and in which no object has a
-    /// slot yet ([`Packs::join`]).
-    pub fn number_found(&mut self, found: &[NewPack]) -> Vec<PackId> {
-        let numbered = found.iter().map(|found| {
-            let pack = self.begin().pack;
-            let row = restored_row(RestoredPack {
-                location: found.location,
-                number: self.tallies.filled as u32,
-                written_bytes: found.written_bytes,
-            });
-            self.set_row(pack, row);
-            self.tallies.filled += 1;
-            self.tallies.on_flash += 1;
-            pack
-        });
-        let numbers = numbered.collect();
-        self.filled_before = self.tallies.filled;
-        numbers
-    }
-
-    /// A recovery finds the slot of an object in a page, which may be live.
-    pub fn join(&mut self, pack: PackId, length: u16, live: bool) {
-        self.change(pack, |row| row.named_bytes += length + SLOT_BYTES as u16);
-        if live {
-            self.gain_live(pack);
-        }
-    }
-
     fn set_row(&mut self, pack: PackId, row: Pack) {
         match pack.index().cmp(&self.rows.len()) {
             Ordering::Equal => self.rows.push(row),
@@ -409,42 +152,6 @@ impl<E: Clone, S: Tables> Packs<E, S> {
             }
             Ordering::Less | Ordering::Greater => {}
         }
-    }
-
-    /// A value that a recovery found and that is in no page on flash; answers its page, which waits to be
-    /// programmed.
-    pub fn restore_in_ram(&mut self, slot: Slot, live: bool, value: E) -> PackId {
-        let fits = |filling: &Filling<E>| {
-            let used = u32::from(self.row(filling.pack).written_bytes);
-            HEADER_BYTES + used + u32::from(slot.bytes()) <= UNIT_BYTES
-        };
-        if !self.waiting.back().is_some_and(fits) {
-            let filling = self.begin();
-            self.waiting.push_back(filling);
-        }
-        let Some(filling) = self.waiting.back_mut() else {
-            unreachable!("one was added")
-        };
-        let pack = filling.pack;
-        filling.values.push(value);
-        filling.slots.push(slot);
-        self.count_in(pack, slot, live);
-        pack
-    }
-
-    /// Takes the next page that waits as the one the host fills, there being none; whether there was one.
-    pub fn take_waiting(&mut self) -> bool {
-        while let Some(filling) = self.waiting.pop_front() {
-            if !filling.values.is_empty() {
-                // What was begun there holds nothing.
-                if let Some(empty) = self.filling[Filler::Host as usize].replace(filling) {
-                    self.give_back(empty.pack);
-                }
-                return true;
-            }
-            self.give_back(filling.pack);
-        }
-        false
     }
 
     /// Gives the numbers of pages back that are being filled and hold nothing.
@@ -723,7 +430,7 @@ impl<E: Clone, S: Tables> Packs<E, S> {
             assert!(S::Note::ON, "a packed object has a slot in its page");
             return Removed::Nothing;
         };
-        let bytes = length + SLOT_BYTES as u16;
+        let bytes = slot_bytes(length);
         let mut fillings = self.filling.iter_mut().flatten().chain(&mut self.waiting);
         if let Some(filling) = fillings.find(|f| f.pack == pack) {
             filling.slots.remove(at.index());
@@ -802,77 +509,6 @@ impl<E: Clone, S: Tables> Packs<E, S> {
         used.map(|(pack, row)| (pack, row.location.is_some()))
     }
 
-    /// Recounts bytes and pages: `named` are the packed objects with their pages, what the device notes of them, and whether
-    /// a logical page refers to them and they are deltas.
-    ///
-    /// # Errors
-    /// A sentence that says what does not hold.
-    pub fn check(
-        &self,
-        named: impl Iterator<Item = (PackId, ObjectId, S::Note, bool)>,
-    ) -> Result<(), String> {
-        let mut counted: FxHashMap<PackId, (u16, u16)> = FxHashMap::default();
-        for (pack, object, note, live) in named {
-            let Some((_, length)) = self.slot_of(pack, object, note) else {
-                return Err(format!("object {object} has no slot in packed page {pack}"));
-            };
-            let (bytes, live_slots) = counted.entry(pack).or_default();
-            *bytes += length + SLOT_BYTES as u16;
-            *live_slots += u16::from(live);
-        }
-        let (mut on_flash, mut live) = (0, 0);
-        for (pack, is_on_flash) in self.used() {
-            let row = self.row(pack);
-            let (named, live_slots) = counted.remove(&pack).unwrap_or_default();
-            let noted = (row.named_bytes, row.live_slots);
-            if noted != (named, live_slots) || !row.is_possible(u32::MAX) {
-                return Err(format!(
-                    "packed page {pack} notes {noted:?} named bytes and live slots, counted are {:?} of {}",
-                    (named, live_slots),
-                    row.written_bytes
-                ));
-            }
-            self.check_slots(pack, &row)?;
-            on_flash += u32::from(is_on_flash);
-            live += u32::from(row.is_live());
-        }
-        if let Some(pack) = counted.keys().next() {
-            return Err(format!("packed page {pack} holds something, and is free"));
-        }
-        let tallies = (self.tallies.on_flash, self.tallies.live);
-        match (on_flash, live) == tallies {
-            true => Ok(()),
-            false => Err(format!(
-                "{on_flash} packed pages lie on flash, {live} with live slots; counted are {tallies:?}"
-            )),
-        }
-    }
-
-    /// What is in memory of the slots of a page is what is counted of it.
-    fn check_slots(&self, pack: PackId, row: &Pack) -> Result<(), String> {
-        let Some(slots) = self.slots(pack) else {
-            return Ok(());
-        };
-        let named = slots.iter().filter(|slot| slot.object.is_some());
-        let bytes: u16 = named.clone().map(Slot::bytes).sum();
-        let written: u16 = slots.iter().map(Slot::bytes).sum();
-        if (row.named_bytes, row.written_bytes) != (bytes, written) {
-            return Err(format!(
-                "packed page {pack} is {row:?}, its slots take {bytes} of {written}"
-            ));
-        }
-        let in_ram = self.in_ram_page(pack);
-        let is_whole = |filling: &Filling<E>| {
-            filling.values.len() == slots.len() && named.count() == slots.len()
-        };
-        match in_ram.is_none_or(is_whole) {
-            true => Ok(()),
-            false => Err(format!(
-                "packed page {pack} in RAM has a dead slot, or one without a value"
-            )),
-        }
-    }
-
     /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
         let lists = self.slots.iter().chain(&self.spare);
@@ -884,80 +520,5 @@ impl<E: Clone, S: Tables> Packs<E, S> {
     }
 }
 
-/// The row of a page that was found, in which no slot is named yet.
-fn restored_row(found: RestoredPack) -> Pack {
-    Pack {
-        location: found.location,
-        number: found.number,
-        written_bytes: found.written_bytes,
-        ..Pack::free(PackId::NONE)
-    }
-}
-
-/// A page and its number.
-type Turn = (PackId, u32);
-
-/// Pages on flash in the order in which they were filled: to be merged when there are too many. Some are given
-/// up by now. A page without live slots is not in line, or leaves it when its turn comes, and comes back to its place
-/// when it has one again.
-#[derive(Debug, Clone, Default)]
-struct Line {
-    first: VecDeque<Turn>,
-    /// Those that came back: number and page.
-    back: BinaryHeap<Reverse<(u64, PackId)>>,
-}
-
-impl Line {
-    /// A page comes to its place; so many were ever filled.
-    fn bring_back(&mut self, pack: PackId, number: u32, filled: u64) {
-        self.back.push(Reverse((nth(number, filled), pack)));
-    }
-
-    /// The next that came back, if it was filled before the first of the others.
-    fn foremost_back(&self, filled: u64) -> Option<Turn> {
-        let &Reverse((back, pack)) = self.back.peek()?;
-        let first = self.first.front().map(|&(_, number)| nth(number, filled));
-        first
-            .is_none_or(|first| back < first)
-            .then_some((pack, back as u32))
-    }
-
-    fn foremost(&self, filled: u64) -> Option<Turn> {
-        let back = self.foremost_back(filled);
-        back.or_else(|| self.first.front().copied())
-    }
-
-    fn pop(&mut self, filled: u64) {
-        match self.foremost_back(filled) {
-            Some(_) => _ = self.back.pop(),
-            None => _ = self.first.pop_front(),
-        }
-    }
-
-    fn heap_bytes(&self) -> usize {
-        self.first.capacity() * size_of::<Turn>()
-            + self.back.capacity() * size_of::<Reverse<(u64, PackId)>>()
-    }
-}
-
-/// Which of so many pages that were ever filled has this number, the lower half of it.
-fn nth(number: u32, filled: u64) -> u64 {
-    let ago = (filled as u32).wrapping_sub(number);
-    filled.wrapping_sub(u64::from(ago))
-}
-
 /// Pages that are looked at to find one that is nearly empty.
 const LOOKS: u32 = 64;
-
-/// Turns of pages given up that may stand in the order besides as many as there are live pages.
-const SPARE_TURNS: usize = 1024;
-
-/// Whether a page is still what it was when it got this turn, and has live slots. Without these it leaves the line.
-fn stays_in_line(rows: &mut impl Table<Pack>, (pack, number): Turn) -> bool {
-    let row = rows.get(pack.index());
-    let is_current = row.number == number && row.named_bytes > 0 && row.location.is_some();
-    if is_current && row.live_slots == 0 {
-        rows.change(pack.index(), |row| row.in_line = false);
-    }
-    is_current && row.live_slots > 0
-}

@@ -10,7 +10,7 @@ use flashlore_content::{Content, Digest, DigestTag, PURGED};
 use flashlore_flash::{Lpn, ObjectId, Owner, PackId, Ppn, Row};
 use flashlore_ftl::content::bytes::Tallies;
 use flashlore_ftl::mapping::objects::{Object, References, SpilledPart};
-use flashlore_ftl::mapping::packs::{Pack, PackTallies, SLOT_BYTES};
+use flashlore_ftl::mapping::packs::{Pack, PackTallies, slot_bytes};
 use flashlore_medium::Medium;
 use flashlore_metadata::{LinkedRows, Stored};
 
@@ -92,7 +92,7 @@ fn check_packs(
         let Some((packed, page)) = packed.zip(page) else {
             continue;
         };
-        page.0 += packed.length + SLOT_BYTES as u16;
+        page.0 = page.0.saturating_add(slot_bytes(packed.length));
         page.1 += u16::from(references.live > 0 && packed.base.is_some());
     }
     let mut links = vec![None; counted.len()];

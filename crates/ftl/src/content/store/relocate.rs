@@ -34,7 +34,8 @@ impl<T: Parts> Store<T> {
             Owned::Value(object) => object,
             Owned::Pack(pack) => {
                 self.pack_anew(core, unit, pack)?;
-                return Ok(true);
+                // What nobody could be found for moves as it is.
+                return Ok(!core.blocks.is_valid(unit.from));
             }
             Owned::Table(_) | Owned::MapPage(_) => return Ok(false),
         };
