@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use flashlore_flash::ObjectId;
-use flashlore_ftl::content::bytes::Tallies;
+use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_medium::{AlignedBuf, Medium, MediumError};
 use flashlore_metadata::{MetadataError, Store};
 

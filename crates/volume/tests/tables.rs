@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flashlore_content::{PAGE_BYTES, VolumeKey};
 use flashlore_flash::Lpn;
-use flashlore_ftl::content::bytes::Tallies;
+use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_medium::{CrashMedium, Medium, MemoryMedium, Style};
 use flashlore_metadata::{MetadataError, Row, Slot, Store, Stored, StoredPage};
 use flashlore_volume::format::{

@@ -18,6 +18,7 @@ use crate::error::OptionsError;
 use crate::map_cache::Resident;
 use crate::mapping::packing::Packing;
 use crate::mapping::packs::{PackTallies, Slot};
+use crate::mapping::tallies::Tallies;
 use crate::options::FtlOptions;
 use crate::policies::history::Versions;
 use crate::policies::{Asked, Policy, PolicySet};
@@ -79,23 +80,6 @@ pub enum HeldEncoded<V> {
     Here(V),
     /// In a slot of a packed page.
     Slot(Ppn, PackSlot),
-}
-
-/// What a device counts of its tables.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tallies {
-    /// Objects; on a plain device mapped pages.
-    pub stored: u32,
-    /// Those to which logical pages refer.
-    pub referenced: u32,
-    /// Those that are packed.
-    pub packed: u32,
-    /// Bases that deltas alone keep.
-    pub pinned: u32,
-    /// Rows of spilled counts that were ever used.
-    pub spilled: u32,
-    /// Packed pages.
-    pub packs: PackTallies,
 }
 
 /// What a recovery found.

@@ -5,6 +5,7 @@
 //! * `counts` — the references of an object in one word
 //! * [`packs`] — packed pages and their directories
 //! * [`packing`] — what is packed in them, and how much may be
+//! * [`tallies`] — what is counted of all of them
 //!
 //! [`Mapping`] is what the core asks of either.
 
@@ -13,6 +14,7 @@ pub mod direct;
 pub mod objects;
 pub mod packing;
 pub mod packs;
+pub mod tallies;
 
 use flashlore_flash::{Lpn, ObjectId, Owner, Ppn};
 

@@ -31,8 +31,7 @@ use flashlore_flash::{Lpn, Note, ObjectId, PackId, PackSlot, Ppn, Table, TableNa
 
 use self::line::{Line, SPARE_TURNS, stays_in_line};
 
-pub use self::found::{NewPack, RestoredPack};
-pub use self::row::{Pack, PackTallies};
+pub use self::row::{NewPack, Pack, PackTallies, RestoredPack};
 
 /// Bytes in front of the directory: number of slots, and two unused.
 pub const HEADER_BYTES: u32 = 4;

@@ -26,8 +26,8 @@
 //! Up to version 6 it ended after 48 bytes, in version 7 after 72.
 
 use flashlore_flash::PackId;
-use flashlore_ftl::content::bytes::Tallies;
 use flashlore_ftl::mapping::packs::PackTallies;
+use flashlore_ftl::mapping::tallies::Tallies;
 
 use super::address::RowId;
 use super::cursor::{Reader, Writer};

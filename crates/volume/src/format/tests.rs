@@ -2,9 +2,9 @@
 
 use flashlore_content::{Digest, VolumeKey};
 use flashlore_flash::{BlockId, Lpn, Note as _, ObjectId, Owner, PackId, PageId, Ppn, Row, Stream};
-use flashlore_ftl::content::bytes::Tallies;
 use flashlore_ftl::mapping::objects::FoundPack;
 use flashlore_ftl::mapping::packs::PackTallies;
+use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_metadata::Slot as StoreSlot;
 use proptest::prelude::*;
 

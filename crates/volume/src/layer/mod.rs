@@ -13,9 +13,9 @@ use flashlore_content::dedup::DedupCounters;
 use flashlore_content::history::History;
 use flashlore_flash::{Lpn, ObjectId, PackSlot, Ppn};
 use flashlore_ftl::FtlError;
-use flashlore_ftl::content::bytes::Tallies;
 use flashlore_ftl::content::encoding::EncodingCounters;
 use flashlore_ftl::core::Core;
+use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_ftl::policies::options::SimilarOptions;
 
 use crate::error::NandError;

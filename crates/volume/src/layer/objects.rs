@@ -11,12 +11,12 @@ use flashlore_content::delta::Never;
 use flashlore_content::history::History;
 use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
 use flashlore_flash::{Lpn, ObjectId, PackSlot, Ppn, Tag, When};
-use flashlore_ftl::content::bytes::Tallies;
 use flashlore_ftl::content::decision::{Committed, Write};
 use flashlore_ftl::content::encoding::EncodingCounters;
 use flashlore_ftl::content::parts::{Memory, Of, Parts};
 use flashlore_ftl::core::Core;
 use flashlore_ftl::map_cache::Resident;
+use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_ftl::policies::options::SimilarOptions;
 use flashlore_ftl::{ContentDevice, FtlError, Outcome};
 

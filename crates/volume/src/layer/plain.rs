@@ -2,8 +2,9 @@
 
 use flashlore_flash::{Cause, Lpn, ObjectId, Ppn, Tag, When};
 use flashlore_ftl::PlainFtl;
-use flashlore_ftl::content::bytes::{HeldValue, Tallies};
+use flashlore_ftl::content::bytes::HeldValue;
 use flashlore_ftl::core::Core;
+use flashlore_ftl::mapping::tallies::Tallies;
 
 use super::{Layer, LayerError, Written, no_room};
 use crate::fetch::HeldPage;

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use flashlore_content::{Content, Digest, DigestTag, PURGED};
 use flashlore_flash::{Lpn, ObjectId, Owner, PackId, Ppn, Row};
-use flashlore_ftl::content::bytes::Tallies;
 use flashlore_ftl::mapping::objects::{Object, References, SpilledPart};
 use flashlore_ftl::mapping::packs::{Pack, PackTallies, slot_bytes};
+use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_medium::Medium;
 use flashlore_metadata::{LinkedRows, Stored};
 

@@ -10,8 +10,8 @@ use flashlore_flash::{FreeRows, Lpn, Note, ObjectId, PackId, Ppn, Table, Tables}
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Counts, DELTA, FreeLinks, INDEXED, Object, Objects, PACKED, ReferenceKind, Spilled};
-use crate::content::bytes::Tallies;
 use crate::mapping::packs::{NewPack, Packs};
+use crate::mapping::tallies::Tallies;
 
 /// An object as a recovery found it.
 #[derive(Debug, Clone, Copy)]

@@ -9,28 +9,8 @@ use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::{PackId, Ppn, Table, Tables};
 
 use super::line::nth;
-use super::row::{Pack, PackTallies};
+use super::row::{NewPack, Pack, PackTallies, RestoredPack};
 use super::{Filler, Filling, HEADER_BYTES, Packs, Slot, slot_bytes};
-
-/// A packed page on flash as a recovery found it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RestoredPack {
-    /// Where it lies.
-    pub location: Ppn,
-    /// Which of the pages that were ever filled it is.
-    pub number: u32,
-    /// What its slots take, those of no object too.
-    pub written_bytes: u16,
-}
-
-/// A packed page on flash that has no number yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NewPack {
-    /// Where it lies.
-    pub location: Ppn,
-    /// What its slots take, those of no object too.
-    pub written_bytes: u16,
-}
 
 impl<E: Clone, S: Tables> Packs<E, S> {
     /// Packed pages under their numbers, some of which may be free, of a device that notes slots with their objects: `named`

@@ -6,7 +6,6 @@ use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::{PackId, Ppn, Row};
 
 use super::HEADER_BYTES;
-use super::found::RestoredPack;
 
 /// What is counted of one packed page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,4 +128,24 @@ impl Default for PackTallies {
             filled: 0,
         }
     }
+}
+
+/// A packed page on flash as a recovery found it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RestoredPack {
+    /// Where it lies.
+    pub location: Ppn,
+    /// Which of the pages that were ever filled it is.
+    pub number: u32,
+    /// What its slots take, those of no object too.
+    pub written_bytes: u16,
+}
+
+/// A packed page on flash that has no number yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewPack {
+    /// Where it lies.
+    pub location: Ppn,
+    /// What its slots take, those of no object too.
+    pub written_bytes: u16,
 }

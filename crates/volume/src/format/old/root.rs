@@ -17,7 +17,7 @@
 //! | 64 | 4 each | slots of the directory pages, all ones for a page never written |
 
 use flashlore_content::VolumeKey;
-use flashlore_ftl::content::bytes::Tallies;
+use flashlore_ftl::mapping::tallies::Tallies;
 
 use super::tables::TableSlot;
 use crate::format::address::RowId;
