@@ -136,7 +136,8 @@ impl<'a> Difference<'a> {
         Ok(())
     }
 
-    /// Objects that lay where something else lies now, and have no copy: no object of a plain unit needs a base.
+    /// Objects that lay where something else lies now. Those of a packed page that have no copy are lost, and need no base any
+    /// more; one that had a unit of its own needed none.
     fn find_overwritten(&mut self, reopened: &Reopened<'_>) {
         let mut packs = HashMap::new();
         for unit in reopened.units() {
