@@ -22,7 +22,8 @@ use flashlore_nbd::server::Address;
 use flashlore_volume::format::superblock::VERSION;
 use flashlore_volume::options::grown;
 use flashlore_volume::{
-    CreateOptions, Growth, Identity, Recovery, Volume, bytes_needed, load, memory_needed, probe,
+    CreateOptions, Growth, Identity, Recovery, TABLE_MEMORY, Volume, bytes_needed, load,
+    memory_needed, probe,
 };
 
 use rustix::fs::OFlags;
@@ -289,10 +290,12 @@ impl Home {
     /// # Errors
     /// As [`Home::affordable`], or the volume is damaged.
     pub fn open(&self, mode: Mode) -> Result<(Volume, Recovery), ServeError> {
-        self.on(self.affordable(mode, Access::Change)?, Access::Change)
+        let medium = self.affordable(mode, Access::Change)?;
+        self.on(medium, Access::Change, TABLE_MEMORY)
     }
 
-    /// Opens the volume, whatever memory there is: the caller bounds what is taken.
+    /// Opens the volume, whatever memory there is, with so many bytes of it for pages of the tables: the caller bounds what
+    /// is taken.
     ///
     /// # Errors
     /// As [`Home::medium`], or the volume is damaged.
@@ -300,8 +303,9 @@ impl Home {
         &self,
         mode: Mode,
         access: Access,
+        table_memory: u64,
     ) -> Result<(Volume, Recovery), ServeError> {
-        self.on(self.medium(mode, access)?, access)
+        self.on(self.medium(mode, access)?, access, table_memory)
     }
 
     /// Opens the volume to look at it: nothing is written, what an opening would write stays in memory. Its file may
@@ -310,7 +314,8 @@ impl Home {
     /// # Errors
     /// As [`Home::open`].
     pub fn open_to_look(&self, mode: Mode) -> Result<(Volume, Recovery), ServeError> {
-        self.on(self.affordable(mode, Access::Look)?, Access::Look)
+        let medium = self.affordable(mode, Access::Look)?;
+        self.on(medium, Access::Look, TABLE_MEMORY)
     }
 
     /// Makes a volume that nobody has open larger; answers what it was and what it is, and what the opening that this
@@ -376,11 +381,16 @@ impl Home {
     }
 
     /// Opens the volume on a medium. One of an older format gets the present one first, unless nothing may be written.
-    fn on(&self, medium: FileMedium, access: Access) -> Result<(Volume, Recovery), ServeError> {
+    fn on(
+        &self,
+        medium: FileMedium,
+        access: Access,
+        table_memory: u64,
+    ) -> Result<(Volume, Recovery), ServeError> {
         let (medium, upgraded) = self.upgraded(medium, access)?;
         let (volume, recovery) = match access {
-            Access::Change => Volume::open(medium)?,
-            Access::Look => Volume::open(Overlay::new(medium))?,
+            Access::Change => Volume::open_within(medium, table_memory)?,
+            Access::Look => Volume::open_within(Overlay::new(medium), table_memory)?,
         };
         // The upgrade recovered what was not closed, and closed it.
         Ok((volume, upgraded.unwrap_or(recovery)))

@@ -82,9 +82,7 @@ pub(crate) fn read_rows(
             "the root tells of more than its tables have room for".to_string(),
         ));
     }
-    let mut tables = load::beside_rows(medium, id, &areas, &root)?;
-    let valid = std::mem::take(&mut tables.valid);
-    let rows = StoredRows::open(medium, id, &areas, &root, stored, valid)?;
+    let (tables, rows) = load::over_rows(medium, id, &areas, &root, stored)?;
     replayed(medium, superblock, (areas, root), tables, Some(&rows))
 }
 

@@ -88,7 +88,7 @@ pub use format::{Encoding, HistoryIdentity, Identity, Policy};
 pub use grow::Growth;
 pub use history::{Differences, HistoryStatus};
 pub use image::{Recovery, probe};
-pub use memory::{least_memory, memory_needed};
+pub use memory::{least_memory, memory_needed, table_memory_within};
 pub use notes::{Mark, Notes};
 pub use open::{TABLE_MEMORY, bytes_needed, create};
 pub use options::CreateOptions;

@@ -28,6 +28,8 @@ const NUMBER: u64 = 4;
 /// Bytes of what the index has for an entry, and of an entry of the history.
 const INDEX: u64 = 8;
 const VERSION: u64 = 21;
+/// The least that pages of the tables have, unless all of them take less.
+const LEAST_TABLES: u64 = 32 << 20;
 /// A page of the tables in memory, with what is kept of it.
 const TABLE_PAGE: u64 = flashlore_metadata::PAGE_BYTES as u64 + 64;
 /// Bytes of the count of a slot of the tables, and of what is marked of it.
@@ -182,6 +184,17 @@ impl Sizes {
 pub fn memory_needed(id: &Identity) -> u64 {
     let sizes = Sizes::of(id);
     PROGRAM + sizes.replaying().max(sizes.restoring())
+}
+
+/// Bytes of memory for pages of the tables ([`crate::Volume::open_within`]) with which a volume needs no more than so many in
+/// all; nothing if too few are left for them to do anything but to come and go.
+pub fn table_memory_within(id: &Identity, limit: u64) -> Option<u64> {
+    let sizes = Sizes::of(id);
+    let rest = memory_needed(id) - sizes.cached();
+    let left = limit.checked_sub(rest)?;
+    let all = sizes.table_pages * TABLE_PAGE;
+    let pages = left.min(all) / TABLE_PAGE;
+    (left >= LEAST_TABLES.min(all)).then_some(pages * flashlore_metadata::PAGE_BYTES as u64)
 }
 
 /// Bytes of memory below which a volume does not work, even if whatever is large lies in a scratch file.

@@ -10,7 +10,7 @@ use crate::program::{Place, quiet};
 #[test]
 fn a_volume_that_needs_more_than_there_is_is_refused() {
     let place = Place::new();
-    // It takes more than a terabyte of memory.
+    // It takes more than a hundred gibibytes of memory.
     let create = ["create", "disk", "--size", "8TiB"];
     quiet(place.run(&create));
     for command in ["info", "serve", "check", "scrub"] {
@@ -25,6 +25,34 @@ fn a_volume_that_needs_more_than_there_is_is_refused() {
     let message = place.run(&["serve", "small", "--memory", "1MiB"]).fails(2);
     assert!(message.contains("so small a one is not paged"), "{message}");
     place.run(&["dump", "disk", "--part", "heads"]).ok();
+}
+
+/// What the rest of a volume leaves of the bound is for pages of its tables, as long as that is enough.
+#[test]
+fn a_bound_is_first_one_of_the_pages_of_tables() {
+    let place = Place::new();
+    quiet(place.run(&["create", "disk", "--size", "64GiB", "--system", "plain"]));
+    let mut process = Command::new(env!("CARGO_BIN_EXE_flashlore"))
+        .args(["serve", "disk", "--memory", "340MiB"])
+        .current_dir(place.path("."))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = String::new();
+    for line in BufReader::new(process.stderr.take().unwrap()).lines() {
+        told += &line.unwrap();
+        if told.contains("serving") {
+            break;
+        }
+    }
+    assert!(!told.contains("scratch file"), "{told}");
+    let info = place.run(&["info", "disk", "--json"]).ok();
+    let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+    let most = info["tables"]["most_memory"].as_u64().unwrap() >> 20;
+    assert!((32..100).contains(&most), "{info}");
+    let pid = rustix::process::Pid::from_child(&process);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert!(process.wait().unwrap().success());
 }
 
 /// Serves with little memory, writes, ends, and looks at what is there.

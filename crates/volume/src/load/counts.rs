@@ -139,12 +139,12 @@ fn check_tallies(root: &Root, counted: Tallies) -> Result<(), VolumeError> {
     }
 }
 
-/// What of the counts of each object is spilled, in so many rows.
-pub(super) fn spilled(
-    rows: &Rows<'_>,
-    used: u32,
-) -> Result<HashMap<ObjectId, [u32; 3]>, VolumeError> {
-    let mut found: HashMap<ObjectId, [u32; 3]> = HashMap::new();
+/// What is spilled of the counts of each object.
+pub(super) type SpilledCounts = HashMap<ObjectId, [u32; 3]>;
+
+/// The spilled counts, in so many rows.
+pub(super) fn spilled(rows: &Rows<'_>, used: u32) -> Result<SpilledCounts, VolumeError> {
+    let mut found = SpilledCounts::new();
     let mut wrong = None;
     rows.each(Table::Spilled, |row, bytes| {
         let SpilledPart { object, kind, part } = SpilledPart::decode(bytes);
@@ -210,7 +210,7 @@ fn damaged(what: String) -> VolumeError {
 fn check_objects<C: Content>(
     rows: &Rows<'_>,
     references: &[References],
-    spilled: &HashMap<ObjectId, [u32; 3]>,
+    spilled: &SpilledCounts,
 ) -> Result<(), VolumeError> {
     let mut wrong = None;
     rows.each(Table::Objects, |row, bytes| {

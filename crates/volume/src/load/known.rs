@@ -4,20 +4,16 @@
 //! Invariant: once a page of the store could not be read, the store has noted it ([`StoredTables::take_error`]), and nothing
 //! that was answered since can be trusted.
 
-use std::collections::HashMap;
-
 use flashlore_content::{Content, Digest, DigestTag};
 use flashlore_flash::{Lpn, ObjectId, Owner, PackId, Ppn, Row, TableName};
 use flashlore_ftl::mapping::objects::Object;
 use flashlore_ftl::mapping::packs::{Pack, PackTallies, RestoredPack};
-use flashlore_medium::Medium;
-use flashlore_metadata::{Stored, StoredTables};
+use flashlore_metadata::StoredTables;
 
-use super::counts::spilled;
-use super::stored::Rows;
+use super::counts::SpilledCounts;
 use super::{Tables, of_store};
 use crate::error::VolumeError;
-use crate::format::{Areas, Identity, MapRow, ObjectNote, ObjectRow, Root, Table};
+use crate::format::{Identity, MapRow, ObjectNote, ObjectRow, Root, Table};
 
 /// Map and objects of a checkpoint.
 #[derive(Clone, Copy)]
@@ -84,7 +80,7 @@ pub(crate) struct StoredRows {
     id: Identity,
     tables: StoredTables<ObjectNote>,
     /// References that have no room in the rows of their objects.
-    spilled: HashMap<ObjectId, [u32; 3]>,
+    spilled: SpilledCounts,
     /// A bit for each unit that is valid.
     valid: Vec<u64>,
     /// What is counted of all packed pages.
@@ -92,28 +88,21 @@ pub(crate) struct StoredRows {
 }
 
 impl StoredRows {
-    /// Those of the checkpoint with this root, in which these units are valid.
-    ///
-    /// # Errors
-    /// A page that all of it depends on cannot be read.
-    pub fn open(
-        medium: &dyn Medium,
+    /// Those of the checkpoint with this root, with its spilled counts and valid units.
+    pub(super) fn new(
         id: &Identity,
-        areas: &Areas,
         root: &Root,
         tables: StoredTables<ObjectNote>,
+        spilled: SpilledCounts,
         valid: Vec<u64>,
-    ) -> Result<Self, VolumeError> {
-        let stored = Stored::open(medium, areas.store, id.key).map_err(of_store)?;
-        let rows = Rows { stored, id };
-        let spilled = spilled(&rows, root.tallies.spilled)?;
-        Ok(StoredRows {
+    ) -> Self {
+        StoredRows {
             id: id.clone(),
             tables,
             spilled,
             valid,
             packs: root.tallies.packs,
-        })
+        }
     }
 
     fn map_row(&self, lpn: Lpn) -> Option<MapRow> {

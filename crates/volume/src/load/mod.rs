@@ -13,13 +13,15 @@ use flashlore_content::history::PinnedInstant;
 use flashlore_flash::{Lpn, ObjectId};
 use flashlore_ftl::mapping::packs::RestoredPack;
 use flashlore_medium::{AlignedBuf, Medium};
-use flashlore_metadata::{MetadataError, Stored};
+use flashlore_metadata::{MetadataError, Stored, StoredTables};
 
 use crate::error::VolumeError;
 use crate::format::superblock::{
     EPOCH_SHIFT, FIRST_WITH_STORE, SUPERBLOCK_BYTES, Unusable, VERSION,
 };
-use crate::format::{Areas, BlockRow, Identity, MapRow, Note, ObjectRow, Root, Superblock, Table};
+use crate::format::{
+    Areas, BlockRow, Identity, MapRow, Note, ObjectNote, ObjectRow, Root, Superblock, Table,
+};
 
 mod counts;
 mod journal;
@@ -164,19 +166,22 @@ pub fn tables(
     Ok(loaded)
 }
 
-/// The same but for map and objects, whose rows are read where they are asked for ([`StoredRows`]).
+/// The same but for map, objects and packed pages, whose rows are read where they are asked for.
 ///
 /// # Errors
 /// As [`tables`].
-pub(crate) fn beside_rows(
+pub(crate) fn over_rows(
     medium: &dyn Medium,
     id: &Identity,
     areas: &Areas,
     root: &Root,
-) -> Result<Tables, VolumeError> {
-    let loaded = stored::beside_rows(medium, id, areas, root)?;
+    live: StoredTables<ObjectNote>,
+) -> Result<(Tables, StoredRows), VolumeError> {
+    let (mut loaded, spilled) = stored::beside_rows(medium, id, areas, root)?;
     loaded.refuse_impossible(id, Table::Objects.rows(id) as usize)?;
-    Ok(loaded)
+    let valid = std::mem::take(&mut loaded.valid);
+    let rows = StoredRows::new(id, root, live, spilled, valid);
+    Ok((loaded, rows))
 }
 
 /// Counts anew how many pages and roots lead to each page of the tables, and what they say of each other.

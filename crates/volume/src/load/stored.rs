@@ -7,6 +7,7 @@ use flashlore_flash::{Lpn, ObjectId, PackId, Row as _};
 use flashlore_medium::Medium;
 use flashlore_metadata::{MetadataError, Row, Stored, StoredPage};
 
+use super::counts::{SpilledCounts, spilled};
 use super::{Tables, of_store, refuse_disorder};
 use crate::error::VolumeError;
 use crate::format::cursor::Reader;
@@ -75,14 +76,15 @@ pub(super) fn tables(
     Ok(loaded)
 }
 
-/// Reads the tables of a checkpoint but for map and objects.
+/// Reads the tables of a checkpoint but for those of the translation layer, of which there are the spilled counts.
 pub(super) fn beside_rows(
     medium: &dyn Medium,
     id: &Identity,
     areas: &Areas,
     root: &Root,
-) -> Result<Tables, VolumeError> {
-    beside(&of_checkpoint(medium, id, areas, root)?, root)
+) -> Result<(Tables, SpilledCounts), VolumeError> {
+    let rows = of_checkpoint(medium, id, areas, root)?;
+    Ok((beside(&rows, root)?, spilled(&rows, root.tallies.spilled)?))
 }
 
 fn beside(rows: &Rows<'_>, root: &Root) -> Result<Tables, VolumeError> {

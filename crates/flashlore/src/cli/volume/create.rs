@@ -172,8 +172,9 @@ pub struct MountArgs {
     /// The directory to mount on
     #[arg(value_name = "MOUNTPOINT")]
     pub point: PathBuf,
-    /// The most memory to take, such as 256MiB: what is beyond it lies in a scratch file in the directory [default:
-    /// whatever the volume needs, if the machine has it]
+    /// The most memory to take, such as 256MiB: pages of the tables get what the rest leaves of it, and if that is too little,
+    /// what is beyond it lies in a scratch file in the directory [default: whatever the volume needs with 1GiB for them,
+    /// if the machine has it]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<Size>,
     /// Nobody may write

@@ -3,21 +3,33 @@
 use flashlore_paged::Pager;
 use flashlore_serve::Home;
 use flashlore_sim::config::Size;
-use flashlore_volume::{least_memory, memory_needed};
+use flashlore_volume::{TABLE_MEMORY, least_memory, memory_needed, table_memory_within};
 
 use super::{failed, human, mode};
 use crate::cli::VolumeArgs;
 use crate::error::CliError;
 use crate::output::tell;
 
-/// Keeps the memory of this process below a limit from now on, if the volume may need more; as long as the answer
-/// lives.
-pub fn bound(home: &Home, args: &VolumeArgs, limit: Size) -> Result<Option<Pager>, CliError> {
+/// How the memory of a volume is bounded, as long as it lives.
+pub struct Bound {
+    /// Bytes for pages of the tables.
+    pub table_memory: u64,
+    /// Keeps the memory of this process below a limit.
+    pub pager: Option<Pager>,
+}
+
+/// Keeps the memory of this process below a limit from now on: pages of the tables get what the rest of the volume leaves, and
+/// if that is too little, what is beyond the limit is paged.
+pub fn bound(home: &Home, args: &VolumeArgs, limit: Size) -> Result<Bound, CliError> {
     let id = home.identity(mode(args)).map_err(failed(args))?;
-    let (need, least) = (memory_needed(&id), least_memory(&id));
-    if limit.0 >= need {
-        return Ok(None);
+    if let Some(table_memory) = table_memory_within(&id, limit.0) {
+        let pager = None;
+        return Ok(Bound {
+            table_memory,
+            pager,
+        });
     }
+    let (need, least) = (memory_needed(&id), least_memory(&id));
     if limit.0 < least {
         // Of a small volume next to nothing can be paged, and paging takes memory too.
         let needs = match least < need {
@@ -41,5 +53,8 @@ pub fn bound(home: &Home, args: &VolumeArgs, limit: Size) -> Result<Option<Pager
         human(limit.0),
         home.directory().display()
     ));
-    Ok(Some(pager))
+    Ok(Bound {
+        table_memory: TABLE_MEMORY,
+        pager: Some(pager),
+    })
 }

@@ -12,10 +12,11 @@ use flashlore_serve::control::Control;
 use flashlore_serve::served;
 use flashlore_serve::{Home, ServeError, Served, Service};
 use flashlore_sim::config::Size;
+use flashlore_volume::TABLE_MEMORY;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
-use super::memory::bound;
+use super::memory::{Bound, bound};
 use super::{clocks, failed, home, mode, tell_of};
 use crate::cli::VolumeArgs;
 use crate::error::CliError;
@@ -55,6 +56,7 @@ fn opened(
     args: &VolumeArgs,
     how: How,
     access: Access,
+    table_memory: u64,
 ) -> Result<Box<dyn Served>, ServeError> {
     match how {
         How::Whole => served::open(home, mode(args), clocks(), access),
@@ -65,7 +67,7 @@ fn opened(
         How::Within(_) => {
             // Its memory is bounded by somebody, so it is not asked for.
             let home = home.held()?;
-            let opened = home.open_bounded(mode(args), access)?;
+            let opened = home.open_bounded(mode(args), access, table_memory)?;
             Ok(Box::new(Service::opened(home, opened, clocks(), access)?))
         }
     }
@@ -91,7 +93,7 @@ impl Running {
         let signals = signals.map_err(CliError::file("handle signals for", &directory))?;
         let home = home(args);
         home.troubles().tell(Box::new(tell));
-        let pager = match how {
+        let bound = match how {
             How::Within(limit) => {
                 home.demand_volume(
                     "takes the memory that its array.json gives it, so --memory is of no use",
@@ -99,12 +101,16 @@ impl Running {
                 .map_err(&failed)?;
                 bound(&home, args, limit)?
             }
-            How::Whole | How::SlowAlone => None,
+            How::Whole | How::SlowAlone => Bound {
+                table_memory: TABLE_MEMORY,
+                pager: None,
+            },
         };
-        let opened = match opened(&home, args, how, Access::Change) {
+        let tables = bound.table_memory;
+        let opened = match opened(&home, args, how, Access::Change, tables) {
             Err(error) if read_only && error.is_not_writable() => {
                 tell(&format!("{error}: it is opened to be looked at alone"));
-                opened(&home, args, how, Access::Look)
+                opened(&home, args, how, Access::Look, tables)
             }
             opened => opened,
         };
@@ -116,7 +122,7 @@ impl Running {
             signals,
             service: service.into(),
             is_closed: false,
-            _pager: pager,
+            _pager: bound.pager,
         })
     }
 
