@@ -383,27 +383,6 @@ fn an_emptied_page_gives_its_number_back() {
     }
 }
 
-/// A packed page that was begun and holds nothing when a checkpoint is taken has no number.
-#[test]
-fn an_emptied_page_gives_its_number_back() {
-    let id = Identity {
-        encoding: Encoding {
-            deltas: false,
-            compression: true,
-        },
-        ..SHAPE.identity(Policy::Dedup)
-    };
-    let medium = made(&id);
-    for round in 0..3 {
-        let mut volume = open(&medium);
-        volume.write(1, Lpn(0), &page(round + 1)).unwrap();
-        volume.trim(1, Lpn(0)).unwrap();
-        volume.close().unwrap();
-        let report = check(&*medium, true).unwrap();
-        assert!(report.is_clean(), "{report:?}");
-    }
-}
-
 /// More references than the row of an object counts, and the rest elsewhere.
 #[test]
 fn a_wrong_spilled_count_is_told_by_check() {
