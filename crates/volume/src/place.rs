@@ -12,7 +12,9 @@ use std::collections::{HashMap, HashSet};
 use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::{ObjectId, PackId, PackSlot, Ppn};
 use flashlore_ftl::mapping::objects::FoundPack;
-use flashlore_ftl::mapping::packs::{HEADER_BYTES, MOST_BYTES, NewPack, RestoredPack, SLOT_BYTES};
+use flashlore_ftl::mapping::packs::{
+    HEADER_BYTES, MOST_BYTES, NewPack, RestoredPack, SLOT_BYTES, slot_bytes,
+};
 
 use crate::best::Best;
 use crate::error::VolumeError;
@@ -457,7 +459,7 @@ impl Placing<'_> {
         for unit in copies.found {
             if let (Some(slot), Some((slots, bytes))) = (unit.slot, units.get_mut(&unit.ppn)) {
                 *slots += 1;
-                *bytes += slot.length + SLOT_BYTES as u16;
+                *bytes += slot_bytes(slot.length);
             }
         }
         let mut numbers: HashMap<Ppn, u32> = HashMap::new();

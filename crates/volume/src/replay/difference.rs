@@ -11,7 +11,7 @@
 use std::collections::{HashMap, HashSet};
 
 use flashlore_flash::{Lpn, ObjectId, Owned, PackId, Ppn};
-use flashlore_ftl::mapping::packs::SLOT_BYTES;
+use flashlore_ftl::mapping::packs::slot_bytes;
 
 use super::reopened::Reopened;
 use super::state::ReplayState;
@@ -150,7 +150,7 @@ impl<'a> Difference<'a> {
         for object in self.moved.union(&self.dead) {
             let row = self.row(*object);
             if let Some(bytes) = row.pack().and_then(|pack| packs.get_mut(&pack)) {
-                *bytes -= slot_bytes(&row);
+                *bytes -= bytes_of_slot(&row);
             }
         }
         // Something in them has neither gone nor a copy.
@@ -221,7 +221,7 @@ impl<'a> Difference<'a> {
             let row = self.row(object);
             if let Some(pack) = row.pack() {
                 let left = left.entry(pack);
-                *left.or_insert_with(|| self.named_bytes(pack)) -= slot_bytes(&row);
+                *left.or_insert_with(|| self.named_bytes(pack)) -= bytes_of_slot(&row);
             }
         }
         let empty = left.into_iter().filter(|(_, left)| *left == 0);
@@ -240,7 +240,8 @@ impl<'a> Difference<'a> {
 }
 
 /// What the slot of a packed object takes.
-fn slot_bytes(row: &ObjectRow) -> i64 {
-    let length = row.packed().map_or(0, |packed| packed.length);
-    i64::from(length) + i64::from(SLOT_BYTES)
+fn bytes_of_slot(row: &ObjectRow) -> i64 {
+    row.packed()
+        .map_or(0, |packed| slot_bytes(packed.length))
+        .into()
 }
