@@ -3,7 +3,7 @@
 
 use flashlore_content::history::{Schedule, Tier};
 use flashlore_content::{History, HistoryOptions, Version};
-use flashlore_flash::{Lpn, ObjectId};
+use flashlore_flash::{InMemory, Lpn, ObjectId};
 use flashlore_oracle::history::{HistoryModel, PURGED};
 
 const PAGES: u64 = 1500;
@@ -33,7 +33,7 @@ fn expected(version: Option<Option<Option<u32>>>) -> Option<Version> {
     })
 }
 
-fn compare(history: &History, model: &HistoryModel, numbers: &mut Numbers, now: u64) {
+fn compare(history: &History<InMemory>, model: &HistoryModel, numbers: &mut Numbers, now: u64) {
     history.check().unwrap();
     assert_eq!(history.len(), model.len());
     let mut objects: Vec<u32> = history.objects().map(|object| object.0).collect();
@@ -61,7 +61,7 @@ fn compare(history: &History, model: &HistoryModel, numbers: &mut Numbers, now: 
 }
 
 /// Between the rounds: an advance, a snapshot, now and then a purge or the schedule.
-fn between_rounds(history: &mut History, model: &mut HistoryModel, now: u64) {
+fn between_rounds(history: &mut History<InMemory>, model: &mut HistoryModel, now: u64) {
     let mut gone = Vec::new();
     let mut expected = Vec::new();
     let round = now / ROUND;
@@ -96,7 +96,7 @@ fn run(queue: u64) {
         max_entries: None,
         schedule: Some(schedule),
     };
-    let mut history = History::new(PAGES as u32, options);
+    let mut history = History::new(&InMemory, PAGES as u32, options);
     let mut model = HistoryModel::new(PAGES as usize, 9_000, tiers.to_vec());
     let mut numbers = Numbers(1);
     for now in 1..=WRITES {

@@ -13,6 +13,7 @@
 //! | [`pass_on!`] | what a wrapper leaves to the device behind it |
 //! | [`sim`] | simulated time: dies, channels, queues |
 //! | [`tables`] | tables of rows, wherever they lie |
+//! | [`queue`] | queues of rows, likewise |
 //! | [`number_rows!`] | rows that are one number |
 //! | [`hints`] | hints to the processor and the system about memory that is used at random |
 
@@ -23,6 +24,7 @@ pub mod hints;
 pub mod memory;
 pub mod nand;
 mod pass_on;
+pub mod queue;
 pub mod record;
 pub mod rules;
 pub mod sim;
@@ -34,4 +36,5 @@ pub use address::{
 };
 pub use geometry::{Geometry, GeometryError, UNIT_BYTES};
 pub use nand::{Cause, Completion, Finished, Flash, OpId, Ready, Route, Stream, Unit, When};
+pub use queue::{Chunks, EntryNumber, Queue, QueueAt, Ring};
 pub use tables::{FreeRows, InMemory, Links, MOST_ROW_BYTES, Note, Row, Table, TableName, Tables};

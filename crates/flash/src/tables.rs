@@ -10,12 +10,13 @@ use std::fmt;
 
 use crate::address::{Lpn, ObjectId, Owner, PackSlot, Ppn};
 use crate::hints::{on_large_pages, prefetch};
+use crate::queue::{Chunks, Queue, QueueAt};
 
 /// Bytes of the longest row.
 pub const MOST_ROW_BYTES: usize = 64;
 
 /// A row of a table: a value of so many bytes.
-pub trait Row: Copy + fmt::Debug {
+pub trait Row: Copy + fmt::Debug + 'static {
     /// Bytes that it takes on a medium.
     const BYTES: usize;
 
@@ -84,11 +85,19 @@ pub enum TableName {
     Spilled,
     /// Packed pages by number.
     Packs,
+    /// Entries of the history in its window.
+    Versions,
+    /// By logical page the number of its newest entry there.
+    Heads,
+    /// Entries that pinned instants keep behind the window.
+    Kept,
+    /// By logical page the number of its newest entry there.
+    KeptHeads,
 }
 
 impl TableName {
     /// How many there are.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 10;
 }
 
 /// What a device keeps of each object beside what the translation layer does.
@@ -154,6 +163,8 @@ pub trait Links {
 pub trait Tables: Clone {
     /// A table of these rows.
     type Of<R: Row>: Table<R> + fmt::Debug;
+    /// A queue of these rows.
+    type Queue<R: Row>: Queue<R> + fmt::Debug;
     /// What is kept beside each object.
     type Note: Note;
     /// Which rows of a table are free.
@@ -165,6 +176,9 @@ pub trait Tables: Clone {
 
     /// A table of so many rows, which hold this until they are set. Where tables outlive a run that may have been before.
     fn filled<R: Row>(&self, name: TableName, row: R, rows: usize) -> Self::Of<R>;
+
+    /// A queue that stands so: where tables outlive a run with the rows that are there, otherwise empty.
+    fn queue<R: Row>(&self, name: TableName, at: QueueAt) -> Self::Queue<R>;
 
     /// Which handles of objects are free, on a device of so many logical pages.
     fn free_handles(&self, exported: u32) -> Self::Free;
@@ -236,6 +250,7 @@ pub struct InMemory;
 
 impl Tables for InMemory {
     type Of<R: Row> = Vec<R>;
+    type Queue<R: Row> = Chunks<R>;
     type Note = ();
     type Free = LastFirst;
 
@@ -247,6 +262,10 @@ impl Tables for InMemory {
         let mut table = self.empty(name, rows);
         table.resize(rows, row);
         table
+    }
+
+    fn queue<R: Row>(&self, _name: TableName, at: QueueAt) -> Chunks<R> {
+        Chunks::starting_at(at.first)
     }
 
     fn free_handles(&self, _exported: u32) -> LastFirst {

@@ -223,12 +223,6 @@ pub(crate) trait Policy<C: Content, V: Clone, S: Tables> {
     #[inline(always)]
     fn on_death(&mut self, _objects: &mut Objects<C, S>, _object: ObjectId) {}
 
-    /// On checkpoint: what the policy keeps is about to be stored.
-    fn on_checkpoint(&mut self) {}
-
-    /// It has been stored.
-    fn on_stored(&mut self) {}
-
     /// Where what an owner of this policy holds lies. Asked where [`prefetch`](Policy::prefetch) is.
     fn location(&self, _owned: Owned) -> Option<Ppn> {
         None
@@ -257,7 +251,9 @@ pub(crate) trait Policy<C: Content, V: Clone, S: Tables> {
 }
 
 /// What a device is asked to have, and its sizes: each policy finds there what it is made of.
-pub(crate) struct Asked {
+pub(crate) struct Asked<'a, S> {
+    /// Where tables are made.
+    pub tables: &'a S,
     pub dedup: DedupOptions,
     pub encoding: Option<EncodingOptions>,
     pub versions: Option<VersionsOptions>,
@@ -272,16 +268,16 @@ pub(crate) struct Asked {
 macro_rules! policies {
     ($d:tt $always:ident: $kind:ty = $first:expr; $($(#[$where:meta])* $name:ident: $policy:ty = $room:expr,)*) => {
         /// The policies of a device. `V` is an encoded value in RAM.
-        pub(crate) struct PolicySet<C: Content, V, S> {
+        pub(crate) struct PolicySet<C: Content, V, S: Tables> {
             pub $always: $kind,
             $($(#[$where])* pub $name: Option<$policy>,)*
             /// What the policies know of a value, an encoded one, and the tables.
             values: PhantomData<fn(V, S) -> C>,
         }
 
-        impl<C: Content, V, S> PolicySet<C, V, S> {
+        impl<C: Content, V, S: Tables> PolicySet<C, V, S> {
             /// Those that are asked for.
-            pub fn new(asked: &Asked) -> Self {
+            pub fn new(asked: &Asked<'_, S>) -> Self {
                 PolicySet {
                     $always: $first(asked),
                     $($(#[$where])* $name: $room(asked),)*
@@ -316,7 +312,7 @@ policies! { $
     dedup: Dedup<C::Index> = dedup::room;
     delta: Delta = delta::room,
     compress: Compress = compress::room,
-    versions: Versions = history::room,
+    versions: Versions<S> = history::room,
     scan: Scan<C> = out_of_line::room,
     prefetch: Prefetch = prefetch::room,
     #[cfg(test)]
@@ -473,14 +469,6 @@ impl<C: Content, V: Clone, S: Tables> Policy<C, V, S> for PolicySet<C, V, S> {
     #[inline(always)]
     fn on_death(&mut self, objects: &mut Objects<C, S>, object: ObjectId) {
         each_mut!(self, policy => Policy::<C, V, S>::on_death(policy, objects, object));
-    }
-
-    fn on_checkpoint(&mut self) {
-        each_mut!(self, policy => Policy::<C, V, S>::on_checkpoint(policy));
-    }
-
-    fn on_stored(&mut self) {
-        each_mut!(self, policy => Policy::<C, V, S>::on_stored(policy));
     }
 
     fn location(&self, owned: Owned) -> Option<Ppn> {

@@ -52,8 +52,8 @@ fn geometry() -> Geometry {
 fn stored<P: Clone, N: Note>() -> OnStore<P, N> {
     let area = Area {
         at: 0,
-        slots: 1200,
-        tables: 8,
+        slots: 6000,
+        tables: 10,
         user_bytes: 0,
     };
     let medium = Arc::new(MemoryMedium::new(area.bytes() as usize));
@@ -74,13 +74,17 @@ fn stored<P: Clone, N: Note>() -> OnStore<P, N> {
         shape(units, 4, Empty::Zeros),
         shape(units, 12, Empty::Zeros),
         shape(units, 16, Empty::Zeros),
+        shape(12 * units, 20, Empty::Zeros),
+        shape(PAGES, 4, Empty::Zeros),
+        shape(12 * units, 20, Empty::Zeros),
+        shape(PAGES, 4, Empty::Zeros),
     ];
     let numbered: Vec<(u8, Shape)> = (0..).zip(tables).collect();
     Store::create(&medium, &area, &key, 1, &numbered, &[]).unwrap();
     let (store, _) = Store::open(medium, area, key, 32).unwrap();
     OnStore {
         device: common::medium(&geometry()),
-        tables: StoredTables::new(store, [0, 1, 2, 3, 4, 5].map(TableId)),
+        tables: StoredTables::new(store, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(TableId)),
     }
 }
 
@@ -307,10 +311,33 @@ where
         70..90 => format!("{:?}", ftl.read(0, lpn, Cause::Host, Tag::NONE)),
         90..98 => format!("{:?}", ftl.trim(lpn)),
         98 => format!("{:?}", ftl.core_mut().flush(0)),
-        _ => format!(
-            "{:?}",
-            ftl.rewind_to(at - u64::from(random.below(60)).min(at))
-        ),
+        _ => travel(ftl, at, lpn, random),
+    }
+}
+
+/// Snapshots that there are at a time.
+const MOST_SNAPSHOTS: usize = 3;
+
+/// Goes back, or does something about instants and old versions; what it answers.
+fn travel<T>(ftl: &mut ContentDevice<T>, at: u64, lpn: Lpn, random: &mut Random) -> String
+where
+    T: Parts<Content = V>,
+{
+    let snapshots = ftl.versions().unwrap().history.snapshots();
+    let snapshots: Vec<u64> = snapshots.collect();
+    let instant = at - u64::from(random.below(60)).min(at);
+    match random.below(6) {
+        0 if snapshots.len() < MOST_SNAPSHOTS => format!("{:?}", ftl.snapshot(instant)),
+        0 | 1 if !snapshots.is_empty() => {
+            let which = random.below(snapshots.len() as u32) as usize;
+            format!("{}", ftl.delete_snapshot(snapshots[which]))
+        }
+        2 => {
+            ftl.purge(lpn..Lpn(lpn.0 + 20));
+            "purged".to_string()
+        }
+        3 if !snapshots.is_empty() => format!("{:?}", ftl.rewind_to(snapshots[0])),
+        _ => format!("{:?}", ftl.rewind_to(instant)),
     }
 }
 
@@ -363,6 +390,21 @@ where
     assert_eq!(far.dedup_counters(), near.dedup_counters());
     assert_eq!(far.encoding_counters(), near.encoding_counters());
     assert_eq!(tables.failures(), 0);
+    let (there, here) = (
+        &far.versions().unwrap().history,
+        &near.versions().unwrap().history,
+    );
+    assert_eq!(
+        (there.recorded(), there.len()),
+        (here.recorded(), here.len())
+    );
+    assert!(there.pinned().eq(here.pinned()) && there.kept() == here.kept());
+    assert!(
+        there
+            .window()
+            .map(|e| (e.stamp, e.lpn))
+            .eq(here.window().map(|e| (e.stamp, e.lpn)))
+    );
     // Blocks were collected, values packed anew, and pages of tables came and went.
     let repacked = far.encoding_counters().unwrap().repacked;
     assert!(erased > 40 && repacked > 100 && tables.fetched_at_once() > 1000);

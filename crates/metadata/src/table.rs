@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flashlore_flash::{MOST_ROW_BYTES, Note, Row, Table, TableName, Tables};
+use flashlore_flash::{MOST_ROW_BYTES, Note, QueueAt, Ring, Row, Table, TableName, Tables};
 use parking_lot::Mutex;
 
 use crate::address::{self, Empty, TableId};
@@ -136,6 +136,7 @@ impl<N> StoredTables<N> {
 
 impl<N: Note> Tables for StoredTables<N> {
     type Of<R: Row> = StoredTable<R>;
+    type Queue<R: Row> = Ring<StoredTable<R>>;
     type Note = N;
     type Free = FreeByPage;
 
@@ -145,6 +146,10 @@ impl<N: Note> Tables for StoredTables<N> {
 
     fn filled<R: Row>(&self, name: TableName, row: R, rows: usize) -> StoredTable<R> {
         self.table(name, row, Some(rows))
+    }
+
+    fn queue<R: Row>(&self, name: TableName, at: QueueAt) -> Ring<StoredTable<R>> {
+        Ring::new(self.table(name, R::of_byte(0), None), at)
     }
 
     fn free_handles(&self, exported: u32) -> FreeByPage {

@@ -176,7 +176,11 @@ fn roots(
                 EventNumber(root.sequence),
                 root.stamp,
                 root.history.oldest,
-                root.history.entries,
+                root.history
+                    .window
+                    .queue
+                    .len
+                    .saturating_sub(root.history.window.gaps),
                 root.history.pins,
             )?,
             None => writeln!(out, "root {parity}: does not hold")?,
@@ -225,12 +229,11 @@ fn rows(id: &Identity, tables: &Tables, out: &mut impl Write) -> io::Result<()> 
             )?;
         }
     }
-    for &(lpn, object, stamp) in &tables.versions {
-        let object = Handle(object);
-        writeln!(
-            out,
-            "version: page {lpn} referred to {object} until {stamp}"
-        )?;
+    for (what, entries) in [("version", &tables.versions), ("kept", &tables.kept)] {
+        for entry in entries {
+            let (lpn, object, stamp) = (entry.lpn, Handle(entry.object), entry.stamp);
+            writeln!(out, "{what}: page {lpn} referred to {object} until {stamp}")?;
+        }
     }
     for pin in &tables.pins {
         writeln!(
@@ -238,9 +241,6 @@ fn rows(id: &Identity, tables: &Tables, out: &mut impl Write) -> io::Result<()> 
             "pin: instant {} snapshot {}",
             pin.instant, pin.snapshot
         )?;
-        for &(lpn, object) in &pin.kept {
-            writeln!(out, "  page {lpn} referred to {}", Handle(object))?;
-        }
     }
     for note in &tables.notes {
         writeln!(out, "note: {note:?}")?;

@@ -220,7 +220,7 @@ mod tests {
     use flashlore_medium::{Medium, MemoryMedium};
 
     use super::*;
-    use crate::format::{Areas, RowId};
+    use crate::format::Areas;
     use crate::tables::TableStore;
     use crate::{CreateOptions, Encoding, Policy, bytes_needed, create};
 
@@ -258,7 +258,7 @@ mod tests {
         let medium: Arc<dyn Medium> = Arc::new(medium);
         create(&*medium, &id).unwrap();
         let areas = Areas::new(&id).unwrap();
-        let tables = TableStore::open(medium, &id, &areas, (1, RowId(0)), 0).unwrap();
+        let tables = TableStore::open(medium, &id, &areas, 1, 0).unwrap();
         Bytes::new(&id, tables.stored(), SharedWaiting::default())
     }
 

@@ -15,7 +15,7 @@ use flashlore_medium::{AlignedBuf, Medium};
 
 use crate::error::VolumeError;
 use crate::format::superblock::{SUPERBLOCK_BYTES, VERSION};
-use crate::format::{Areas, Identity, Naming, Root, RowId, Superblock};
+use crate::format::{Areas, Identity, Naming, Root, Superblock};
 use crate::image::{Recovery, read_image};
 use crate::open::{TABLE_MEMORY, create_store};
 use crate::superblocks::write_superblock;
@@ -119,8 +119,7 @@ impl Growth {
         }
         let (id, areas) = (&self.identity, &self.areas);
         create_store(medium, id, areas, last)?;
-        let at = (last.checkpoint, RowId(0));
-        TableStore::open(Arc::clone(medium), id, areas, at, TABLE_MEMORY)
+        TableStore::open(Arc::clone(medium), id, areas, last.checkpoint, TABLE_MEMORY)
     }
 }
 

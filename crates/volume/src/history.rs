@@ -6,7 +6,7 @@
 //!
 //! Invariant: what is shown of an instant is what was there, or an error. What a purge took is [`VolumeError::Purged`].
 
-use flashlore_content::history::{History, TooOld, Version};
+use flashlore_content::history::{TooOld, Version};
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::{Lpn, ObjectId};
 use flashlore_ftl::FtlError;
@@ -17,7 +17,7 @@ use crate::fetch::ReadPlan;
 use crate::format::notes::{ClockNote, MOST_PAYLOAD, NoteKind, Payload, name_payload};
 use crate::format::tables::MOST_PINS;
 use crate::format::{Change, Note};
-use crate::layer::Versioned;
+use crate::layer::{StoredHistory, Versioned};
 use crate::notes::Notes;
 use crate::volume::Volume;
 
@@ -46,7 +46,7 @@ pub struct Differences {
 }
 
 impl Volume {
-    pub(crate) fn history(&self) -> Result<&History, VolumeError> {
+    pub(crate) fn history(&self) -> Result<&StoredHistory, VolumeError> {
         self.layer.history().ok_or(VolumeError::NoHistory)
     }
 

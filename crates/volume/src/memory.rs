@@ -23,11 +23,10 @@ const PROGRAM: u64 = 24 << 20;
 const WORKING: u64 = 24 << 20;
 /// Units programmed for one of an event: with a tenth of the flash to spare, collection copies up to three.
 const COPIES: u64 = 4;
-/// Bytes of an entry of map or owners.
-const NUMBER: u64 = 4;
-/// Bytes of what the index has for an entry, and of an entry of the history.
+/// Bytes of what the index has for an entry.
 const INDEX: u64 = 8;
-const VERSION: u64 = 21;
+/// Bytes of an entry of the history with its number.
+const VERSION: u64 = 24;
 /// The least that pages of the tables have, unless all of them take less.
 const LEAST_TABLES: u64 = 32 << 20;
 /// A page of the tables in memory, with what is kept of it.
@@ -95,6 +94,10 @@ impl Sizes {
                 Table::Owners,
                 Table::FreeHandles,
                 Table::Packs,
+                Table::Versions,
+                Table::Kept,
+                Table::Heads,
+                Table::KeptHeads,
             ]
             .iter()
             .map(|table| u64::from(table.pages(id)))
@@ -119,17 +122,16 @@ impl Sizes {
             + 12 * all
     }
 
-    /// The history with the newest entry of each page.
-    fn history(&self) -> u64 {
-        match self.versions {
-            0 => 0,
-            entries => entries * VERSION + self.exported * NUMBER,
-        }
+    /// What was recorded since the checkpoint of old versions, and kept of those that left the window, with the newest of
+    /// their pages.
+    fn recorded(&self) -> u64 {
+        let entries = self.programmed.min(self.versions);
+        2 * (hashed(entries, VERSION) + hashed(entries.min(self.exported), 16))
     }
 
-    /// What is read of a checkpoint as a whole: blocks and history.
+    /// What is read of a checkpoint as a whole: blocks.
     fn loaded(&self) -> u64 {
-        bytes::<BlockRow>(self.blocks) + bytes::<(u32, u32, u64)>(self.versions)
+        bytes::<BlockRow>(self.blocks)
     }
 
     /// Pages of the tables in memory.
@@ -153,7 +155,7 @@ impl Sizes {
     fn replaying(&self) -> u64 {
         self.cached()
             + self.loaded()
-            + self.history()
+            + self.recorded()
             + VALID * self.units / 8
             + self.differing()
             + self.events()
@@ -161,7 +163,7 @@ impl Sizes {
 
     /// While the translation layer is made of what was found.
     fn restoring(&self) -> u64 {
-        self.running() + VALID * self.units / 8 + self.differing() + self.events()
+        self.running() + VALID * self.units / 8 + self.differing() + self.recorded() + self.events()
     }
 
     /// While it is open.
@@ -171,7 +173,7 @@ impl Sizes {
             + self.units / 8
             + self.blocks * (BLOCK + size_of::<BlockLife>() as u64);
         if self.objects > 0 {
-            bytes_held += self.index * INDEX + self.history();
+            bytes_held += self.index * INDEX;
         }
         if self.packs > 0 {
             bytes_held += self.packs / 2 * IN_LINE + self.exported;

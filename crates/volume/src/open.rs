@@ -128,8 +128,8 @@ impl Volume {
             });
         }
         let (areas, root) = checkpoint(&medium, &superblock)?;
-        let at = (root.checkpoint, root.history.first);
-        let tables = TableStore::open(Arc::clone(&medium), &id, &areas, at, memory)?;
+        let last = root.checkpoint;
+        let tables = TableStore::open(Arc::clone(&medium), &id, &areas, last, memory)?;
         let image = read_rows(&medium, superblock, (areas, root), tables.stored())?;
         let crowded = image.superblock.epochs.len() > MOST_EPOCHS / 2;
         let is_renamed = image.state.placed.is_renamed;

@@ -32,7 +32,7 @@ use crate::image::Image;
 use crate::layer::{Kept, Layer, OnMedium, Plain, WithObjects};
 use crate::nand::{BlockLife, Found, Nand};
 use crate::policies::{dedup_options, encoding_options, ftl_options, versions_options};
-use crate::replay::{PlacedRows, Replayed};
+use crate::replay::{PlacedRows, Replayed, ReplayedHistory, brought_into, copied_into};
 use crate::scan::ActiveBlock;
 use crate::values::{PackedValue, SharedWaiting};
 
@@ -319,7 +319,7 @@ impl Recovered {
 }
 
 /// By handle, whether something refers to an object.
-fn alive(map: &[ObjectId], history: &Option<History>, rows: &[ObjectRow]) -> Vec<bool> {
+fn alive(map: &[ObjectId], history: &Option<ReplayedHistory>, rows: &[ObjectRow]) -> Vec<bool> {
     let mut alive = vec![false; rows.len()];
     let kept = history.iter().flat_map(History::objects);
     for handle in map.iter().copied().chain(kept) {
@@ -408,13 +408,19 @@ where
         None => found.as_a_whole::<T>(&tables, most, bits),
     };
     let in_ram = in_ram(&found);
+    let is_whole = found.state.changes.is_none();
     let state = found.state;
+    let history = match state.history {
+        Some(history) if is_whole => Some(copied_into(&tables, id, &history)),
+        Some(history) => Some(brought_into(&tables, id, history)?),
+        None => None,
+    };
     let restored = Restored {
         objects,
         tallies,
         in_ram,
         packs,
-        history: state.history,
+        history,
         blocks: found.blocks,
         units: RestoredUnits {
             valid: state.valid,

@@ -1,9 +1,10 @@
 //! The tables in their store, whose commits are the checkpoints.
 //!
-//! Map, objects, packed pages, owners of units and free handles are the translation layer's own tables ([`StoredTables`]): what
-//! it changes is changed there, in pages that come and go. Of blocks, valid units and history it has its own form; the rows of pages
-//! that have changed are handed over before a checkpoint begins, a few at a time ([`TableStore::clean`]), and what is left
-//! when it begins at once, so that the tables hold the state after one event.
+//! Map, objects, packed pages, owners of units, free handles and old versions are the translation layer's own tables
+//! ([`StoredTables`]): what it changes is changed there, in pages that come and go. Of blocks and valid units it has its own
+//! form; the rows of pages that have changed are handed over before a checkpoint begins, a few at a time
+//! ([`TableStore::clean`]), and what is left when it begins at once, so that the tables hold the state after one event. Pinned
+//! instants and notes are handed over then, too.
 //!
 //! Invariants: a row that differs from what the store has is in a page that is marked as changed; the commit that has begun
 //! last is that of the open checkpoint, or of the last one.
@@ -13,8 +14,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use flashlore_content::DigestTag;
-use flashlore_content::history::{EntryNumber, PinnedInstant};
-use flashlore_flash::{BlockId, Lpn, ObjectId, Owned, Owner, Row, Stream, TableName};
+use flashlore_content::PURGED;
+use flashlore_content::history::{PinnedInstant, VersionEntry};
+use flashlore_flash::{BlockId, Lpn, Owned, Owner, Row, Stream, TableName};
 use flashlore_ftl::blocks::BlockPhase;
 use flashlore_ftl::mapping::objects::Object;
 use flashlore_ftl::mapping::packs::Pack;
@@ -37,13 +39,9 @@ use crate::survey::TableState;
 pub(crate) struct TableStore {
     id: Identity,
     stored: StoredTables<ObjectNote>,
-    /// Nothing of the history is in the store yet.
-    is_new: bool,
     /// At which of those that are handed over, and at which page of it, cleaning goes on.
     cursor: (usize, PageInTable),
-    /// Where the history lies in its ring.
-    ring: Ring,
-    /// Checksums of the pages of pins, what they keep, and notes, as they were written last.
+    /// Checksums of the pages of pins and notes, as they were written last.
     written: HashMap<(u8, PageInTable), u64>,
 }
 
@@ -53,28 +51,10 @@ const SHORT_ROW: usize = 32;
 /// The tables of which pages are handed over before a checkpoint begins.
 const HANDED_OVER: [Table; 2] = [Table::Blocks, Table::Valid];
 
-/// The ring of history rows: the entry with this number has this row.
-#[derive(Debug, Clone, Copy)]
-struct Ring {
-    number: EntryNumber,
-    row: RowId,
-    rows: u32,
-}
-
-impl Ring {
-    fn row(&self, number: EntryNumber) -> RowId {
-        let at = u64::from(self.row) + u64::from(number.since(self.number));
-        RowId((at % u64::from(self.rows.max(1))) as u32)
-    }
-}
-
-/// What a checkpoint writes of the history.
+/// What a checkpoint writes of the history beside its entries.
 struct HistoryRows {
     root: HistoryRoot,
-    /// Rows of entries that have changed, the first and how many.
-    changed: (RowId, u32),
     pins: Vec<PinnedInstant>,
-    kept: Vec<(Lpn, ObjectId)>,
     notes: Vec<Note>,
 }
 
@@ -84,8 +64,7 @@ fn frames(memory: u64) -> usize {
 }
 
 impl TableStore {
-    /// The tables of a volume, whose last checkpoint has this number and this first row of the history, with so many bytes
-    /// of memory for their pages.
+    /// The tables of a volume, whose last checkpoint has this number, with so many bytes of memory for their pages.
     ///
     /// # Errors
     /// The store cannot be opened, or has another last commit.
@@ -93,7 +72,7 @@ impl TableStore {
         medium: Arc<dyn Medium>,
         id: &Identity,
         areas: &Areas,
-        (checkpoint, first): (u64, RowId),
+        checkpoint: u64,
         memory: u64,
     ) -> Result<Self, VolumeError> {
         let opened = Store::open(medium, areas.store, id.key, frames(memory));
@@ -112,17 +91,15 @@ impl TableStore {
             TableName::Owners,
             TableName::Spilled,
             TableName::Packs,
+            TableName::Versions,
+            TableName::Heads,
+            TableName::Kept,
+            TableName::KeptHeads,
         ];
         Ok(TableStore {
             id: id.clone(),
             stored: StoredTables::new(store, ids.map(|name| Table::named(name).id())),
-            is_new: false,
             cursor: (0, PageInTable(0)),
-            ring: Ring {
-                number: EntryNumber::default(),
-                row: first,
-                rows: Table::Versions.rows(id),
-            },
             written: HashMap::new(),
         })
     }
@@ -153,37 +130,24 @@ impl TableStore {
     }
 
     /// What there is to write of the history.
-    fn history(&self, layer: &mut dyn Layer, notes: &Notes) -> HistoryRows {
-        if let Some(versioned) = layer.versioned() {
-            versioned.tidy();
-        }
+    fn history(&self, layer: &dyn Layer, notes: &Notes) -> HistoryRows {
         let Some(history) = layer.history() else {
             return HistoryRows {
                 root: HistoryRoot::default(),
-                changed: (RowId(0), 0),
                 pins: Vec::new(),
-                kept: Vec::new(),
                 notes: Vec::new(),
             };
         };
-        let (first, end, changed) = history.numbers();
-        let changed = if self.is_new { first } else { changed };
-        let pins: Vec<PinnedInstant> = history.stored_pins().collect();
-        let notes = notes.rows();
+        let (at, notes) = (history.at_rest(), notes.rows());
         HistoryRows {
             root: HistoryRoot {
-                oldest: history.oldest(),
-                first: self.ring.row(first),
-                entries: end.since(first),
-                pins: pins.len() as u32,
+                oldest: at.oldest,
+                window: at.window,
+                kept: at.kept,
+                pins: at.pins.len() as u32,
                 notes: notes.len() as u32,
             },
-            changed: (self.ring.row(changed), end.since(changed)),
-            kept: pins
-                .iter()
-                .flat_map(|pin| pin.kept.iter().copied())
-                .collect(),
-            pins,
+            pins: at.pins,
             notes,
         }
     }
@@ -211,7 +175,7 @@ impl TableStore {
         cleaned.map_or_else(|error| Err(failed(layer, error)), |pages| Ok(pages as u32))
     }
 
-    /// Pages that have changed, but for those of the history.
+    /// Pages that have changed, but for those of pins and notes.
     pub fn dirty_pages(&self, layer: &dyn Layer) -> u32 {
         let nand = layer.core().flash();
         let in_store = self.stored.with(|store| store.dirty_pages());
@@ -219,8 +183,7 @@ impl TableStore {
     }
 
     /// The store is new, and perhaps larger than what there is of the volume: the next checkpoint writes all of that.
-    pub fn mark_all(&mut self, nand: &mut Nand) {
-        self.is_new = true;
+    pub fn mark_all(&self, nand: &mut Nand) {
         nand.programmed.mark_all(Table::Blocks, &nand.id);
         nand.valid.mark_all(Table::Valid, &nand.id);
     }
@@ -245,7 +208,7 @@ impl TableStore {
                 from = page.following();
             }
         }
-        for table in [Table::Versions, Table::Pins, Table::Kept, Table::Notes] {
+        for table in [Table::Pins, Table::Notes] {
             for page in table.each_page(&self.id) {
                 if history.is_dirty(&self.id, table, page) {
                     self.hand_over_history(layer, &history, table, page)?;
@@ -267,15 +230,6 @@ impl TableStore {
         let pending = pending.map_err(|error| failed(layer, error))?;
         let nand = layer.core_mut().flash_mut();
         nand.begin_checkpoint(&root, pending);
-        self.is_new = false;
-        if let Some(versions) = layer.history() {
-            let (first, ..) = versions.numbers();
-            self.ring.row = history.root.first;
-            self.ring.number = first;
-        }
-        if let Some(versioned) = layer.versioned() {
-            versioned.note_stored();
-        }
         Ok(root.checkpoint)
     }
 
@@ -300,8 +254,7 @@ impl TableStore {
         Ok(())
     }
 
-    /// The same of the history; pages of pinned instants, of what they keep, or of notes most of which do not change for
-    /// long.
+    /// The same of pinned instants and notes, whose pages mostly do not change for long.
     fn hand_over_history(
         &mut self,
         layer: &mut dyn Layer,
@@ -309,14 +262,11 @@ impl TableStore {
         table: Table,
         page: PageInTable,
     ) -> Result<(), NandError> {
-        let ring = self.ring;
         let mut rows = vec![0; flashlore_metadata::PAGE_BYTES];
-        history.fill(&ring, layer, &self.id, table, page, &mut rows);
-        if table != Table::Versions {
-            let check = self.id.key.checksum(u64::from(page), &[&rows]);
-            if self.written.insert((table as u8, page), check) == Some(check) {
-                return Ok(());
-            }
+        history.fill(&self.id, table, page, &mut rows);
+        let check = self.id.key.checksum(u64::from(page), &[&rows]);
+        if self.written.insert((table as u8, page), check) == Some(check) {
+            return Ok(());
         }
         let in_page = table.rows_of(&self.id, page);
         self.set_rows(layer, table, in_page, |_, out| {
@@ -389,6 +339,14 @@ fn judge(id: &Identity) -> Judge {
                     object.is_possible(units, packs, objects)
                 })
             }
+            _ if table == Table::Versions.id() || table == Table::Kept.id() => {
+                let mut rows = bytes.chunks_exact(VersionEntry::BYTES);
+                rows.all(|row| {
+                    let VersionEntry { lpn, object, .. } = VersionEntry::decode(row);
+                    let is_object = object.0 < objects || object >= PURGED;
+                    is_object && (lpn.0 < pages || lpn == Lpn::NONE)
+                })
+            }
             _ if table == Table::Packs.id() => {
                 let mut rows = bytes.chunks_exact(Pack::BYTES);
                 rows.all(|row| Pack::decode(row).is_possible(units))
@@ -433,78 +391,32 @@ fn fill(layer: &dyn Layer, table: Table, rows: Range<RowId>, out: &mut [u8]) {
 }
 
 impl HistoryRows {
-    /// Whether a page of the history's tables may have changed.
+    /// Whether a page has rows in use.
     fn is_dirty(&self, id: &Identity, table: Table, page: PageInTable) -> bool {
-        let per_page = table.shape(id).rows_per_page();
-        let at = page.0 * per_page;
-        match table {
-            Table::Pins => at < self.root.pins,
-            Table::Notes => at < self.root.notes,
-            Table::Kept => (at as usize) < self.kept.len(),
-            _ => {
-                let (RowId(first), count) = self.changed;
-                let rows = table.rows(id);
-                let before_it = u64::from(at) + u64::from(rows) - u64::from(first);
-                // The first row of the page is among those changed, or the first changed is in the page.
-                count > 0
-                    && (before_it % u64::from(rows) < u64::from(count)
-                        || (at..at + per_page).contains(&first))
-            }
-        }
+        let in_use = match table {
+            Table::Pins => self.root.pins,
+            _ => self.root.notes,
+        };
+        page.0 * table.shape(id).rows_per_page() < in_use
     }
 
-    /// The rows of a page of the history's tables.
-    fn fill(
-        &self,
-        ring: &Ring,
-        layer: &dyn Layer,
-        id: &Identity,
-        table: Table,
-        page: PageInTable,
-        rows: &mut [u8],
-    ) {
-        let (first, last) = {
-            let rows = table.rows_of(id, page);
-            (rows.start.0, rows.end.0)
-        };
+    /// The rows of a page.
+    fn fill(&self, id: &Identity, table: Table, page: PageInTable, rows: &mut [u8]) {
+        let in_page = table.rows_of(id, page);
+        let (first, count) = (
+            in_page.start.index(),
+            (in_page.end.0 - in_page.start.0) as usize,
+        );
         let mut out = Writer::new(rows);
-        match table {
-            Table::Pins => {
-                let pins = self.pins.iter().skip(first as usize);
-                for pin in pins.take((last - first) as usize) {
-                    let flags = u32::from(pin.snapshot) | u32::from(pin.scheduled) << 1;
-                    out.u64(pin.instant).u32(flags).u32(pin.kept.len() as u32);
-                }
+        if table == Table::Pins {
+            for pin in self.pins.iter().skip(first).take(count) {
+                let flags = u32::from(pin.snapshot) | u32::from(pin.scheduled) << 1;
+                out.u64(pin.instant).u32(flags).u32(0);
             }
-            Table::Notes => {
-                let notes = self.notes.iter().skip(first as usize);
-                for note in notes.take((last - first) as usize) {
-                    note.encode(&mut out);
-                }
-            }
-            Table::Kept => {
-                let end = (last as usize).min(self.kept.len());
-                for &(lpn, object) in &self.kept[first as usize..end] {
-                    out.u32(lpn.0).u32(object.0);
-                }
-            }
-            _ => {
-                let Some(history) = layer.history() else {
-                    return;
-                };
-                let (number, end, _) = history.numbers();
-                for row in first..last {
-                    let rows = u64::from(ring.rows);
-                    let from_first = u64::from(row) + rows - u64::from(self.root.first);
-                    let from_first = (from_first % rows) as u32;
-                    if from_first < end.since(number) {
-                        let (lpn, object, stamp) = history.entry(number.plus(from_first));
-                        out.u32(lpn.0).u32(object.0).u64(stamp);
-                    } else {
-                        out.u32(0).u32(0).u64(0);
-                    }
-                }
-            }
+            return;
+        }
+        for note in self.notes.iter().skip(first).take(count) {
+            note.encode(&mut out);
         }
     }
 }

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
+use flashlore_content::history::ChainsAt;
 use flashlore_content::{PAGE_BYTES, VolumeKey};
-use flashlore_flash::Lpn;
+use flashlore_flash::{Lpn, QueueAt};
 use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_medium::{CrashMedium, Medium, MemoryMedium, Style};
 use flashlore_metadata::{MetadataError, Row, Slot, Store, Stored, StoredPage};
-use flashlore_volume::format::{
-    Areas, HistoryRoot, Identity, Policy, Root, RowId, Superblock, Table,
-};
+use flashlore_volume::format::{Areas, HistoryRoot, Identity, Policy, Root, Superblock, Table};
 use flashlore_volume::{
     Encoding, Growth, HistoryIdentity, Volume, VolumeError, bytes_needed, check, create, load,
 };
@@ -183,7 +182,7 @@ fn rows_that_a_root_names_must_have_been_written() {
         }),
         ..SHAPE.identity(Policy::Dedup)
     };
-    for (entries, pins, notes) in [(5, 0, 0), (0, 1, 0), (0, 0, 1), (101, 0, 0)] {
+    for (entries, pins, notes) in [(5, 0, 0), (0, 1, 0), (0, 0, 1), (200, 0, 0)] {
         let medium = made(&id);
         let areas = Areas::new(&id).unwrap();
         let root = Root {
@@ -193,8 +192,15 @@ fn rows_that_a_root_names_must_have_been_written() {
             stamp: 5,
             history: HistoryRoot {
                 oldest: 5,
-                first: RowId(3),
-                entries,
+                window: ChainsAt {
+                    queue: QueueAt {
+                        row: 3,
+                        len: entries,
+                        ..QueueAt::default()
+                    },
+                    gaps: 0,
+                },
+                kept: ChainsAt::default(),
                 pins,
                 notes,
             },

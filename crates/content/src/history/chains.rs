@@ -1,4 +1,5 @@
-//! The entries of the window in order of their stamps, and for each page the chain of its own.
+//! Entries in order of their stamps, and for each page the chain of its own: those of the window, and those that pinned
+//! instants keep behind it.
 //!
 //! Entries arrive almost in order: a write queue hands them on late. Those that came after the first
 //! one out of order form the *tail*, which is sorted into place when it has grown as long as the part
@@ -13,29 +14,46 @@
 //!    that stands before. So nothing has to be cleared when entries leave or numbers run over, and
 //!    the heads start as zeros.
 //! 3. An entry taken from the middle becomes a *gap*: it keeps its stamp, belongs to no page and names no
-//!    object. At most half of the log is gaps, or a chunk.
+//!    object. At most an eighth of the places are gaps, or a few, and the first is none ([`most_places`]).
 
-use super::log::{EntryNumber, Log, VersionEntry};
-use crate::history::{PURGED, names_object};
-use flashlore_flash::hints::{on_large_pages, prefetch};
 use std::collections::HashMap;
+use std::ops::Range;
 
-use flashlore_flash::{Lpn, ObjectId};
+use flashlore_flash::{EntryNumber, Lpn, ObjectId, Queue, Table, TableName, Tables};
+
+use super::entry::{ChainsAt, VersionEntry};
+use crate::history::{PURGED, names_object};
 
 /// The tail is left alone up to this length. Short in tests, so that they sort.
 const SHORT_TAIL: u32 = if cfg!(test) { 4 } else { 1024 };
 
 /// So many gaps are left alone.
-const FEW_GAPS: u32 = if cfg!(test) { 8 } else { 4096 };
+const FEW_GAPS: u32 = if cfg!(test) { 8 } else { 64 };
+
+/// One place in so many may be a gap, where there are more.
+const PLACES_A_GAP: u32 = 8;
+
+/// Places that so many entries take at most, gaps included.
+pub fn most_places(entries: u32) -> u32 {
+    let gaps = (entries / (PLACES_A_GAP - 1)).max(FEW_GAPS);
+    entries.saturating_add(gaps + 1)
+}
+
+/// The tables of chains: the entries, and by page the number of its newest one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ChainNames {
+    pub entries: TableName,
+    pub heads: TableName,
+}
 
 /// The entries and their order.
-#[derive(Debug, Clone)]
-pub(super) struct Chains {
-    log: Log,
+#[derive(Debug)]
+pub(super) struct Chains<S: Tables> {
+    log: S::Queue<VersionEntry>,
     /// Plain numbers, so that memory of zeros is a table of them.
-    heads: Vec<u32>,
+    heads: S::Of<u32>,
     gaps: u32,
-    /// The largest stamp ever recorded.
+    /// The largest stamp ever recorded, of those that are in the tables.
     newest: u64,
     /// Entries of the tail, gaps included.
     tail: u32,
@@ -43,43 +61,44 @@ pub(super) struct Chains {
     tail_min: u64,
     /// The length at which the tail is sorted.
     patience: u32,
-    /// Entries from this number on have changed since [`Chains::note_stored`].
-    changed: EntryNumber,
 }
 
-impl Chains {
-    /// No entry, and so many pages.
-    pub fn new(pages: u32) -> Self {
+impl<S: Tables> Chains<S> {
+    /// What stands so in these tables, of so many pages. Where tables do not outlive a run it has no entry.
+    pub fn new(tables: &S, names: ChainNames, pages: u32, at: &ChainsAt) -> Self {
+        let log = tables.queue(names.entries, at.queue);
+        Chains::of(log, tables.filled(names.heads, 0, pages as usize), at.gaps)
+    }
+
+    /// These entries, all of them in order of their stamps, with the heads of their chains and so many gaps.
+    pub fn of(log: S::Queue<VersionEntry>, heads: S::Of<u32>, gaps: u32) -> Self {
+        let newest = match log.is_empty() {
+            true => 0,
+            false => log.get(log.end().before()).stamp,
+        };
         Chains {
-            log: Log::default(),
-            heads: on_large_pages(vec![0; pages as usize]),
-            gaps: 0,
-            newest: 0,
+            log,
+            heads,
+            gaps,
+            newest,
             tail: 0,
             tail_min: u64::MAX,
             patience: SHORT_TAIL,
-            changed: EntryNumber::default(),
         }
     }
 
-    /// These entries (page, object, stamp), in order of their stamps, all of them stored.
-    pub fn restore(pages: u32, entries: impl Iterator<Item = (Lpn, ObjectId, u64)>) -> Self {
-        let mut chains = Chains::new(pages);
-        for (lpn, object, stamp) in entries {
-            chains.push(lpn, object, stamp);
-        }
-        chains.sort();
-        chains.note_stored();
-        chains
+    /// Its tables, after the tail is sorted into place, and how it stands in them.
+    pub fn into_tables(mut self) -> (ChainsAt, S::Queue<VersionEntry>, S::Of<u32>) {
+        self.sort();
+        (self.at(), self.log, self.heads)
     }
 
-    /// As `new`, and the first entry has this number.
-    #[cfg(test)]
-    pub fn starting_at(pages: u32, number: EntryNumber) -> Self {
-        Chains {
-            log: Log::starting_at(number),
-            changed: number,
-            ..Chains::new(pages)
+    /// How it stands in its tables; there must be no tail.
+    pub fn at(&self) -> ChainsAt {
+        debug_assert_eq!(self.tail, 0);
+        ChainsAt {
+            queue: self.log.at(),
+            gaps: self.gaps,
         }
     }
 
@@ -89,39 +108,31 @@ impl Chains {
 
     /// Entries held.
     pub fn len(&self) -> u32 {
-        self.log.len() - self.gaps
+        self.log.len().saturating_sub(self.gaps)
     }
 
     /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
-        self.log.heap_bytes() + self.heads.capacity() * size_of::<u32>()
+        self.log.heap_bytes() + self.heads.heap_bytes()
     }
 
     /// Fetches what `push` needs of a page.
     #[inline(always)]
     pub fn prefetch(&self, lpn: Lpn) {
-        prefetch(&self.heads, lpn.index());
+        self.heads.prefetch(lpn.index());
     }
 
     /// The object of the entry that so many others leave before, if there is one and it names any.
     #[inline(always)]
     pub fn upcoming(&self, others: u32) -> Option<ObjectId> {
         let number = self.log.first().plus(others);
-        let object = self
-            .log
-            .contains(number)
-            .then(|| self.log.get(number).object);
-        object.filter(|&object| names_object(object))
+        let object = self.log.glance(number)?.object;
+        names_object(object).then_some(object)
     }
 
     /// Appends an entry.
     #[inline(always)]
     pub fn push(&mut self, lpn: Lpn, object: ObjectId, stamp: u64) {
-        debug_assert!(
-            self.head(lpn)
-                .is_none_or(|n| self.log.get(n).stamp <= stamp),
-            "page {lpn} is superseded at {stamp}, before it was written"
-        );
         self.append(lpn, object, stamp);
         if self.tail == 0 && stamp >= self.newest {
             self.newest = stamp;
@@ -133,7 +144,8 @@ impl Chains {
     #[inline(always)]
     fn append(&mut self, lpn: Lpn, object: ObjectId, stamp: u64) {
         let number = self.log.end();
-        let older = std::mem::replace(&mut self.heads[lpn.index()], number.0);
+        let heads = &mut self.heads;
+        let older = heads.change(lpn.index(), |head| std::mem::replace(head, number.0));
         self.log.push(VersionEntry {
             stamp,
             lpn,
@@ -159,7 +171,7 @@ impl Chains {
         let from = self.first_sorted_after(self.tail_min);
         let moved = self.log.end().since(from);
         self.patience = (moved - self.tail).max(SHORT_TAIL);
-        self.rebuild(from);
+        self.sort_from(from);
     }
 
     /// Sorts the tail into place, unless all of its stamps are larger than this one.
@@ -170,75 +182,27 @@ impl Chains {
         }
     }
 
-    /// Entries from this number on, which is in range or the end, have changed since they were stored.
-    pub fn changed_from(&self) -> EntryNumber {
-        // What is not in range has left at the front.
-        match self.log.contains(self.changed) || self.changed == self.log.end() {
-            true => self.changed,
-            false => self.log.first(),
-        }
-    }
-
-    fn note_change(&mut self, number: EntryNumber) {
-        let first = self.log.first();
-        if number.since(first) < self.changed_from().since(first) {
-            self.changed = number;
-        }
-    }
-
-    /// All entries are stored as they are now.
-    pub fn note_stored(&mut self) {
-        self.changed = self.log.end();
-    }
-
-    /// The numbers in use: of the oldest entry, and the one behind the newest.
-    pub fn numbers(&self) -> (EntryNumber, EntryNumber) {
-        (self.log.first(), self.log.end())
-    }
-
-    /// The entry of a number in use: page, object and stamp. There must be no gaps.
-    pub fn entry(&self, number: EntryNumber) -> (Lpn, ObjectId, u64) {
-        let entry = self.log.get(number);
-        (entry.lpn, entry.object, entry.stamp)
-    }
-
-    /// Names the objects of all entries anew.
-    pub fn rename(&mut self, name: impl Fn(ObjectId) -> ObjectId) {
-        let (first, end) = self.numbers();
-        for i in 0..end.since(first) {
-            let entry = self.log.get_mut(first.plus(i));
-            if entry.lpn != Lpn::NONE && names_object(entry.object) {
-                entry.object = name(entry.object);
-            }
-        }
-    }
-
-    /// Puts everything in order and closes all gaps.
-    pub fn tidy(&mut self) {
-        self.sort();
-        if self.gaps > 0 {
-            self.rebuild(self.log.first());
-        }
-    }
-
-    /// Takes the entries from this number on out of their chains and puts them back in order,
-    /// without the gaps. The tail must be among them.
-    fn rebuild(&mut self, from: EntryNumber) {
-        self.note_change(from);
-        let mut entries = Vec::new();
+    /// Takes the entries from this number on out of their chains.
+    fn unlink(&mut self, from: EntryNumber) {
         let mut number = self.log.end();
         while number != from {
             number = number.before();
-            let entry = *self.log.get(number);
-            if entry.lpn == Lpn::NONE {
-                self.gaps -= 1;
-            } else {
-                self.heads[entry.lpn.index()] = entry.older.0;
-                entries.push(entry);
+            let entry = self.log.get(number);
+            if !entry.is_gap() {
+                self.heads.set(entry.lpn.index(), entry.older.0);
             }
         }
+    }
+
+    /// Puts the entries from this number on in order, without the gaps. The tail must be among them.
+    fn sort_from(&mut self, from: EntryNumber) {
+        self.unlink(from);
+        let numbers = (0..self.log.end().since(from)).map(|i| from.plus(i));
+        let mut entries: Vec<VersionEntry> = numbers.map(|number| self.log.get(number)).collect();
+        let places = entries.len();
+        entries.retain(|entry| !entry.is_gap());
+        self.gaps = self.gaps.saturating_sub((places - entries.len()) as u32);
         self.log.truncate(from);
-        entries.reverse();
         // Stable: entries of equal stamps stay in the order in which they were recorded.
         entries.sort_by_key(|entry| entry.stamp);
         for entry in entries {
@@ -248,9 +212,43 @@ impl Chains {
         self.tail_min = u64::MAX;
     }
 
+    /// Takes gaps away at the front, and all of them if there are too many.
+    pub fn close_gaps(&mut self) {
+        while self.gaps > 0 && self.log.len() > self.tail && self.log.get(self.log.first()).is_gap()
+        {
+            self.log.pop();
+            self.gaps -= 1;
+        }
+        if self.gaps > FEW_GAPS && self.gaps > self.log.len() / PLACES_A_GAP {
+            self.sort();
+            self.move_together();
+        }
+    }
+
+    /// Moves all entries up to the front, over the gaps; there must be no tail.
+    fn move_together(&mut self) {
+        let (mut from, end) = (self.log.first(), self.log.end());
+        self.unlink(from);
+        let mut to = from;
+        while from != end {
+            let mut entry = self.log.get(from);
+            from = from.plus(1);
+            if entry.is_gap() {
+                continue;
+            }
+            let (heads, number) = (&mut self.heads, to.0);
+            let older = heads.change(entry.lpn.index(), |head| std::mem::replace(head, number));
+            entry.older = EntryNumber(older);
+            self.log.set(to, entry);
+            to = to.plus(1);
+        }
+        self.log.truncate(to);
+        self.gaps = 0;
+    }
+
     /// The number of the first entry before the tail with a stamp above this one; else that of the
     /// first of the tail.
-    fn first_sorted_after(&self, stamp: u64) -> EntryNumber {
+    pub fn first_sorted_after(&self, stamp: u64) -> EntryNumber {
         let (mut low, mut high) = (0, self.log.len() - self.tail);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -266,15 +264,15 @@ impl Chains {
     #[inline(always)]
     pub fn pop_up_to(&mut self, stamp: u64) -> Option<VersionEntry> {
         while self.log.len() > self.tail {
-            let entry = *self.log.get(self.log.first());
+            let entry = self.log.get(self.log.first());
             if entry.stamp > stamp {
                 return None;
             }
             self.log.pop();
-            if entry.lpn != Lpn::NONE {
+            if !entry.is_gap() {
                 return Some(entry);
             }
-            self.gaps -= 1;
+            self.gaps = self.gaps.saturating_sub(1);
         }
         None
     }
@@ -282,7 +280,7 @@ impl Chains {
     /// The newest entry of a page.
     #[inline(always)]
     fn head(&self, lpn: Lpn) -> Option<EntryNumber> {
-        let number = EntryNumber(self.heads[lpn.index()]);
+        let number = EntryNumber(self.heads.get(lpn.index()));
         (self.log.contains(number) && self.log.get(number).lpn == lpn).then_some(number)
     }
 
@@ -305,30 +303,53 @@ impl Chains {
         self.head(lpn).is_some()
     }
 
-    /// The entries of a page, newest first.
-    pub fn of_page(&self, lpn: Lpn) -> impl Iterator<Item = &VersionEntry> {
+    /// The stamp of the newest entry of a page.
+    #[inline(always)]
+    pub fn newest_of(&self, lpn: Lpn) -> Option<u64> {
+        self.head(lpn).map(|number| self.log.get(number).stamp)
+    }
+
+    /// The largest stamp of all entries.
+    pub fn newest(&self) -> Option<u64> {
+        let places = self.log.len();
+        let of = |place: u32| self.log.get(self.log.first().plus(place));
+        let sorted = (0..places - self.tail).rev().map(of);
+        let last = sorted.filter(|entry| !entry.is_gap()).take(1);
+        let tail = (places - self.tail..places).map(of);
+        let entries = last.chain(tail.filter(|entry| !entry.is_gap()));
+        entries.map(|entry| entry.stamp).max()
+    }
+
+    /// The oldest entry of a page with a stamp above this one, if there is one.
+    pub fn first_after(&self, lpn: Lpn, stamp: u64) -> Option<VersionEntry> {
         let newest = self.head(lpn);
-        std::iter::successors(newest, |&number| self.before(number))
-            .map(|number| self.log.get(number))
+        let chain = std::iter::successors(newest, |&number| self.before(number));
+        let entries = chain.map(|number| self.log.get(number));
+        entries.take_while(|entry| entry.stamp > stamp).last()
+    }
+
+    /// The entry of a number in range, unless it is a gap.
+    pub fn entry(&self, number: EntryNumber) -> Option<VersionEntry> {
+        let entry = self.log.get(number);
+        (!entry.is_gap()).then_some(entry)
     }
 
     fn entries(
         &self,
         from: EntryNumber,
         end: EntryNumber,
-    ) -> impl Iterator<Item = (EntryNumber, &VersionEntry)> {
+    ) -> impl Iterator<Item = (EntryNumber, VersionEntry)> {
         let numbers = (0..end.since(from)).map(move |i| from.plus(i));
-        let entries = numbers.map(|number| (number, self.log.get(number)));
-        entries.filter(|(_, entry)| entry.lpn != Lpn::NONE)
+        numbers.filter_map(|number| Some((number, self.entry(number)?)))
     }
 
     /// All entries with their numbers.
-    pub fn all(&self) -> impl Iterator<Item = (EntryNumber, &VersionEntry)> {
+    pub fn all(&self) -> impl Iterator<Item = (EntryNumber, VersionEntry)> {
         self.entries(self.log.first(), self.log.end())
     }
 
     /// The entries with stamps above this one.
-    pub fn after(&self, stamp: u64) -> impl Iterator<Item = (EntryNumber, &VersionEntry)> {
+    pub fn after(&self, stamp: u64) -> impl Iterator<Item = (EntryNumber, VersionEntry)> {
         self.entries(self.first_sorted_after(stamp), self.log.end())
             .filter(move |(_, entry)| entry.stamp > stamp)
     }
@@ -347,40 +368,94 @@ impl Chains {
 
     /// The entries in order of their stamps, but for the tail, and the smallest stamp that the
     /// tail may hold.
-    pub fn sorted(&self) -> (impl Iterator<Item = (EntryNumber, &VersionEntry)>, u64) {
+    pub fn sorted(&self) -> (impl Iterator<Item = (EntryNumber, VersionEntry)>, u64) {
         let end = self.log.first().plus(self.log.len() - self.tail);
         (self.entries(self.log.first(), end), self.tail_min)
     }
 
-    /// Of the entries of a page leaves the newest, which says that they were purged. Gives the
-    /// objects that were named.
-    pub fn purge(&mut self, lpn: Lpn, lost: &mut impl FnMut(ObjectId)) {
-        let Some(newest) = self.head(lpn) else {
+    /// Of the entries of these pages leaves the newest of each, which says that they were purged, or no entry where that
+    /// need not be said. Gives the objects that were named.
+    pub fn purge(
+        &mut self,
+        pages: Range<Lpn>,
+        says_so: impl Fn(Lpn) -> bool,
+        lost: &mut impl FnMut(ObjectId),
+    ) {
+        if pages.end.0.saturating_sub(pages.start.0) <= self.log.len() {
+            for lpn in Lpn::each(pages) {
+                if let Some(newest) = self.head(lpn) {
+                    self.purge_before(newest, says_so(lpn), lost);
+                }
+            }
             return;
-        };
-        let mut next = self.before(newest);
-        self.note_change(newest);
-        lost(std::mem::replace(
-            &mut self.log.get_mut(newest).object,
-            PURGED,
-        ));
-        while let Some(number) = next {
-            next = self.before(number);
-            self.note_change(number);
-            let entry = self.log.get_mut(number);
-            lost(entry.object);
-            // No hint may follow it: the object may be another one by then, or none.
-            entry.object = ObjectId::NONE;
-            entry.lpn = Lpn::NONE;
-            self.gaps += 1;
+        }
+        // From the newest entry on: what is met is the newest of its page, or a gap by then.
+        let (mut number, first) = (self.log.end(), self.log.first());
+        while number != first {
+            number = number.before();
+            let entry = self
+                .entry(number)
+                .filter(|entry| pages.contains(&{ entry.lpn }));
+            if let Some(VersionEntry { lpn, .. }) = entry {
+                self.purge_before(number, says_so(lpn), lost);
+            }
         }
     }
 
-    /// Closes the gaps if there are too many.
-    pub fn close_gaps(&mut self) {
-        if self.gaps > FEW_GAPS && self.gaps > self.log.len() / 2 {
-            self.rebuild(self.log.first());
+    /// The same of one page, whose newest entry this is.
+    fn purge_before(
+        &mut self,
+        newest: EntryNumber,
+        says_so: bool,
+        lost: &mut impl FnMut(ObjectId),
+    ) {
+        let mut next = self.before(newest);
+        match says_so {
+            true => {
+                let entry = self.log.get(newest);
+                lost(entry.object);
+                let object = PURGED;
+                self.log.set(newest, VersionEntry { object, ..entry });
+            }
+            false => lost(self.remove(newest)),
         }
+        while let Some(number) = next {
+            next = self.before(number);
+            lost(self.remove(number));
+        }
+    }
+
+    /// Takes an entry away that has none of its page before it, or all of those go too; gives the object that it named.
+    pub fn remove(&mut self, number: EntryNumber) -> ObjectId {
+        let entry = self.log.get(number);
+        // No hint may follow it: the object may be another one by then, or none.
+        self.log.set(
+            number,
+            VersionEntry {
+                lpn: Lpn::NONE,
+                object: ObjectId::NONE,
+                ..entry
+            },
+        );
+        self.gaps += 1;
+        entry.object
+    }
+
+    /// An entry says from now on what the one of its page before it says, and takes its place in the chain; gives the
+    /// object that it named itself.
+    pub fn merge_with_older(&mut self, number: EntryNumber) -> Option<ObjectId> {
+        let before = self.before(number)?;
+        let (entry, older) = (self.log.get(number), self.log.get(before));
+        self.remove(before);
+        self.log.set(
+            number,
+            VersionEntry {
+                object: older.object,
+                older: older.older,
+                ..entry
+            },
+        );
+        Some(entry.object)
     }
 
     /// Recounts everything.
@@ -390,16 +465,16 @@ impl Chains {
     }
 
     fn check_order(&self) -> Result<(), String> {
-        let slots = (0..self.log.len()).map(|i| *self.log.get(self.log.first().plus(i)));
-        let gaps = slots.clone().filter(|entry| entry.lpn == Lpn::NONE).count();
+        let slots = (0..self.log.len()).map(|i| self.log.get(self.log.first().plus(i)));
+        let gaps = slots.clone().filter(VersionEntry::is_gap).count();
         if gaps != self.gaps as usize {
             return Err(format!("{gaps} gaps, counted {}", self.gaps));
         }
-        if self.gaps > FEW_GAPS && self.gaps > self.log.len() / 2 {
-            return Err(format!("{gaps} of {} slots are gaps", self.log.len()));
+        if self.gaps > FEW_GAPS && self.gaps > self.log.len() / PLACES_A_GAP {
+            return Err(format!("{gaps} of {} places are gaps", self.log.len()));
         }
-        let names_object = |entry: &VersionEntry| entry.lpn == Lpn::NONE && entry.object.is_some();
-        if slots.clone().any(|entry| names_object(&entry)) {
+        let names_object = |entry: VersionEntry| entry.is_gap() && { entry.object }.is_some();
+        if slots.clone().any(names_object) {
             return Err("a gap names an object".into());
         }
         let Some(sorted) = self.log.len().checked_sub(self.tail) else {
@@ -412,10 +487,10 @@ impl Chains {
         for (i, entry) in slots.enumerate() {
             let (stamp, in_tail) = (entry.stamp, i >= sorted as usize);
             if (in_tail && stamp < self.tail_min) || (!in_tail && stamp < last) {
-                return Err(format!("slot {i}: {stamp} is out of order"));
+                return Err(format!("place {i}: {stamp} is out of order"));
             }
             if stamp > self.newest {
-                return Err(format!("slot {i}: {stamp} is above {}", self.newest));
+                return Err(format!("place {i}: {stamp} is above {}", self.newest));
             }
             last = stamp;
         }

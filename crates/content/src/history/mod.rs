@@ -4,7 +4,7 @@
 //! * [`schedule`] — which instants outlive the window by themselves, and for how long (combination K)
 //! * [`capacity`] — how far back a device can go, and what the paper charges for an entry
 //! * `chains` — the entries of the window in order of their stamps, those of a page linked
-//! * `log` — the memory the chains lie in
+//! * [`entry`] — an entry, and how a history stands in tables
 //! * `pins` — instants that are kept behind the window, and the entries they need
 //!
 //! Nothing here knows flash: an object is a handle that somebody else owns, and an entry is one
@@ -13,21 +13,22 @@
 use flashlore_flash::ObjectId;
 
 pub mod capacity;
+pub mod entry;
 pub mod schedule;
 pub mod store;
 
 mod chains;
-mod log;
 mod pins;
 
 #[cfg(test)]
 mod tests;
 
 pub use capacity::{PAPER_ENTRY_BYTES, protection_window};
-pub use log::EntryNumber;
+pub use chains::most_places;
+pub use entry::{ChainsAt, HistoryAt, VersionEntry};
 pub use pins::PinnedInstant;
 pub use schedule::{Schedule, ScheduleError, Tier};
-pub use store::{History, HistoryOptions, Holders, TooOld, Version};
+pub use store::{History, HistoryOptions, HistoryTables, Holders, TooOld, Version};
 
 /// In an entry instead of an object: what the page referred to was purged and is not known any more.
 pub const PURGED: ObjectId = ObjectId(u32::MAX - 1);

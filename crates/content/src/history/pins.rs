@@ -2,89 +2,106 @@
 //!
 //! An entry that leaves the window, superseded at `s`, is needed by a pinned instant `S` iff `S < s`
 //! and the page has no other entry with a stamp in `(S, s]`. It is enough to ask this of the largest
-//! pinned `S < s`, so every pin has a map of its own: for each page the entry with the smallest stamp
-//! between this pin and the next. What a page referred to at a pinned instant is in the first map
-//! from that pin on that has the page. When a pin goes, its map is merged into that of the pin
-//! before, where an entry of the same page is older and wins.
+//! pinned `S < s`. What is kept stands in chains like those of the window: of each page one entry at most between a pin
+//! and the next. What a page referred to at a pinned instant says its first kept entry with a stamp above that.
+//!
+//! When a pin goes, an entry between it and the next is not needed if its page has one between the pin before and the one
+//! that goes: that is older and wins. The later entry takes over what it says, since no pin is left between them; then
+//! nothing has to be looked for that stands after either.
 //!
 //! Invariant: every pin is wanted by somebody.
 
-use crate::history::{PURGED, names_object};
-use flashlore_flash::{Lpn, ObjectId};
-use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
-use std::collections::hash_map::Entry;
 use std::ops::Range;
 
-/// By page the object of a kept entry. Its order is the same in every run.
-type Kept = FxHashMap<Lpn, ObjectId>;
+use flashlore_flash::{EntryNumber, Lpn, ObjectId, TableName, Tables};
 
-/// Who wants an instant to stay, and what it needs.
-#[derive(Debug, Clone, Default)]
-struct Pin {
-    snapshot: bool,
-    scheduled: bool,
-    /// The entries with the smallest stamps between this pin and the next.
-    kept: Kept,
-}
+use super::chains::{ChainNames, Chains};
+use super::entry::{ChainsAt, VersionEntry};
 
-/// A pinned instant and what is kept for it behind the window.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The tables of what is kept.
+pub(super) const KEPT: ChainNames = ChainNames {
+    entries: TableName::Kept,
+    heads: TableName::KeptHeads,
+};
+
+/// A pinned instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PinnedInstant {
     pub instant: u64,
     /// Whether somebody made a snapshot of it.
     pub snapshot: bool,
     /// Whether the schedule wants it.
     pub scheduled: bool,
-    /// What pages referred to that changed between this pin and the next: page and object.
-    pub kept: Vec<(Lpn, ObjectId)>,
+}
+
+/// Who wants an instant to stay.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pin {
+    snapshot: bool,
+    scheduled: bool,
 }
 
 /// The pinned instants.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Pins {
+#[derive(Debug)]
+pub(super) struct Pins<S: Tables> {
     pins: BTreeMap<u64, Pin>,
-    /// Entries in all maps.
-    kept: usize,
+    /// What they keep; not there before anything was kept.
+    kept: Option<Chains<S>>,
+    tables: S,
+    pages: u32,
 }
 
-impl Pins {
-    /// These pins, each with whether it is a snapshot and what it keeps, by page.
-    pub fn restore(pins: impl Iterator<Item = PinnedInstant>) -> Self {
-        let mut restored = Pins::default();
-        for pinned in pins {
-            let kept: Kept = pinned.kept.into_iter().collect();
-            restored.kept += kept.len();
-            let pin = Pin {
-                snapshot: pinned.snapshot,
-                scheduled: pinned.scheduled,
-                kept,
-            };
-            restored.pins.insert(pinned.instant, pin);
-        }
-        restored
-    }
-
-    /// Names the objects of all kept entries anew.
-    pub fn rename(&mut self, name: impl Fn(ObjectId) -> ObjectId) {
-        let kept = self.pins.values_mut().flat_map(|pin| pin.kept.values_mut());
-        for object in kept.filter(|object| names_object(**object)) {
-            *object = name(*object);
+impl<S: Tables> Pins<S> {
+    /// No pin, of so many pages.
+    pub fn new(tables: &S, pages: u32) -> Self {
+        Pins {
+            pins: BTreeMap::new(),
+            kept: None,
+            tables: tables.clone(),
+            pages,
         }
     }
 
-    /// All pins, oldest first, with what they keep in order of the pages.
-    pub fn stored(&self) -> impl Iterator<Item = PinnedInstant> {
-        self.pins.iter().map(|(&instant, pin)| {
-            let mut kept: Vec<(Lpn, ObjectId)> = pin.kept.iter().map(|(&l, &o)| (l, o)).collect();
-            kept.sort_unstable();
-            PinnedInstant {
+    /// These pins, and what they keep.
+    pub fn restore(tables: &S, pins: &[PinnedInstant], kept: Chains<S>) -> Self {
+        let wanted = |pinned: &PinnedInstant| {
+            let PinnedInstant {
                 instant,
-                snapshot: pin.snapshot,
-                scheduled: pin.scheduled,
-                kept,
-            }
+                snapshot,
+                scheduled,
+            } = *pinned;
+            let pin = Pin {
+                snapshot,
+                scheduled,
+            };
+            (instant, pin)
+        };
+        Pins {
+            pins: pins.iter().map(wanted).collect(),
+            pages: kept.pages(),
+            kept: Some(kept),
+            tables: tables.clone(),
+        }
+    }
+
+    /// All of them, oldest first.
+    pub fn all(&self) -> impl Iterator<Item = PinnedInstant> {
+        self.pins.iter().map(|(&instant, pin)| PinnedInstant {
+            instant,
+            snapshot: pin.snapshot,
+            scheduled: pin.scheduled,
         })
+    }
+
+    /// What they keep.
+    pub fn into_kept(self) -> Option<Chains<S>> {
+        self.kept
+    }
+
+    /// How what they keep stands in its tables.
+    pub fn at(&self) -> ChainsAt {
+        self.kept.as_ref().map(Chains::at).unwrap_or_default()
     }
 
     /// Whether an instant is pinned.
@@ -94,15 +111,13 @@ impl Pins {
 
     /// Entries kept.
     pub fn len(&self) -> usize {
-        self.kept
+        self.kept.as_ref().map_or(0, Chains::len) as usize
     }
 
-    /// Bytes held, as far as that can be told of tables of others.
+    /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
-        // A slot takes a pair and a byte; of eight slots seven are used at most.
-        let slots = |pin: &Pin| pin.kept.capacity().div_ceil(7) * 8;
-        let kept: usize = self.pins.values().map(slots).sum();
-        kept * (size_of::<(Lpn, ObjectId)>() + 1) + self.pins.len() * size_of::<(u64, Pin)>()
+        let kept = self.kept.as_ref().map_or(0, Chains::heap_bytes);
+        kept + self.pins.len() * size_of::<(u64, Pin)>()
     }
 
     /// All pinned instants.
@@ -155,61 +170,70 @@ impl Pins {
         if self.pins.get(&instant).is_none_or(wanted) {
             return;
         }
-        let newer = self.pins.remove(&instant).unwrap_or_default().kept;
-        let before = newer.len();
-        match self.pins.range_mut(..instant).next_back() {
-            None => {
-                newer.into_values().for_each(lost);
-                self.kept -= before;
+        self.pins.remove(&instant);
+        let before = self.pins.range(..instant).next_back();
+        let before = before.map(|(&pin, _)| pin);
+        let next = self.pins.range(instant..).next();
+        let next = next.map_or(u64::MAX, |(&pin, _)| pin);
+        let Some(kept) = &mut self.kept else {
+            return;
+        };
+        kept.sort();
+        let mut number = kept.first_sorted_after(instant);
+        let end = kept.first_sorted_after(next);
+        while number != end {
+            if let Some(entry) = kept.entry(number) {
+                merge(kept, (number, entry), before, lost);
             }
-            Some((_, pin)) => {
-                let both = before + pin.kept.len();
-                merge(&mut pin.kept, newer, lost);
-                self.kept -= both - pin.kept.len();
-            }
+            number = number.plus(1);
         }
+        kept.close_gaps();
     }
 
     /// An entry leaves the window, after all those of its page before it. Whether it is kept.
     #[inline(always)]
-    pub fn keep(&mut self, lpn: Lpn, object: ObjectId, stamp: u64) -> bool {
+    pub fn keep(&mut self, entry: VersionEntry) -> bool {
         if self.pins.is_empty() {
             return false;
         }
-        let Some((_, pin)) = self.pins.range_mut(..stamp).next_back() else {
+        let VersionEntry {
+            stamp, lpn, object, ..
+        } = entry;
+        let Some((_, has_page)) = self.last_before(stamp, lpn) else {
             return false;
         };
-        let Entry::Vacant(vacant) = pin.kept.entry(lpn) else {
+        if has_page {
             return false;
-        };
-        vacant.insert(object);
-        self.kept += 1;
+        }
+        let (tables, pages) = (&self.tables, self.pages);
+        let none = || Chains::new(tables, KEPT, pages, &ChainsAt::default());
+        self.kept.get_or_insert_with(none).push(lpn, object, stamp);
         true
     }
 
-    /// The last pinned instant before this one, and whether it has an entry of a page.
+    /// The last pinned instant before this one, and whether an entry of a page is kept between them.
     pub fn last_before(&self, stamp: u64, lpn: Lpn) -> Option<(u64, bool)> {
-        let (&instant, pin) = self.pins.range(..stamp).next_back()?;
-        Some((instant, pin.kept.contains_key(&lpn)))
+        let (&instant, _) = self.pins.range(..stamp).next_back()?;
+        let newest = self.kept.as_ref().and_then(|kept| kept.newest_of(lpn));
+        Some((instant, newest.is_some_and(|newest| newest > instant)))
     }
 
     /// What the kept entries say a page referred to at a pinned instant.
-    pub fn at(&self, lpn: Lpn, instant: u64) -> Option<ObjectId> {
-        let mut maps = self.pins.range(instant..).map(|(_, pin)| &pin.kept);
-        maps.find_map(|kept| kept.get(&lpn).copied())
+    pub fn at_instant(&self, lpn: Lpn, instant: u64) -> Option<ObjectId> {
+        let entry = self.kept.as_ref()?.first_after(lpn, instant)?;
+        Some(entry.object)
     }
 
-    /// The kept entries with stamps above a pinned instant, by page and object; those of a page in
-    /// order of their stamps.
-    pub fn after(&self, instant: u64) -> impl Iterator<Item = (Lpn, ObjectId)> {
-        let pins = self.pins.range(instant..);
-        pins.flat_map(|(_, pin)| pin.kept.iter().map(|(&lpn, &object)| (lpn, object)))
+    /// The kept entries with stamps above a pinned instant; those of a page in order of their stamps.
+    pub fn after(&self, instant: u64) -> impl Iterator<Item = VersionEntry> {
+        let kept = self.kept.iter();
+        kept.flat_map(move |kept| kept.after(instant).map(|(_, entry)| entry))
     }
 
-    /// All kept objects.
-    pub fn objects(&self) -> impl Iterator<Item = ObjectId> {
-        let pins = self.pins.values();
-        pins.flat_map(|pin| pin.kept.values().copied())
+    /// All kept entries, those of a page in order of their stamps.
+    pub fn entries(&self) -> impl Iterator<Item = VersionEntry> {
+        let kept = self.kept.iter();
+        kept.flat_map(|kept| kept.all().map(|(_, entry)| entry))
     }
 
     /// Of the entries of these pages leaves the newest of each, which says that they were
@@ -220,64 +244,50 @@ impl Pins {
         covers: impl Fn(Lpn) -> bool,
         lost: &mut impl FnMut(ObjectId),
     ) {
-        let mut seen = FxHashSet::default();
-        for pin in self.pins.values_mut().rev() {
-            for lpn in pages_in(&pin.kept, &pages) {
-                let object = if covers(lpn) || !seen.insert(lpn) {
-                    self.kept -= 1;
-                    pin.kept.remove(&lpn)
-                } else {
-                    pin.kept.insert(lpn, PURGED)
-                };
-                object.into_iter().for_each(&mut *lost);
-            }
+        if let Some(kept) = &mut self.kept {
+            kept.purge(pages, |lpn| !covers(lpn), lost);
+            kept.close_gaps();
         }
     }
 
-    /// Recounts; entries are kept by pins before the start of the window only, of so many pages.
-    pub fn check(&self, oldest: u64, pages: u32) -> Result<(), String> {
-        let kept: usize = self.pins.values().map(|pin| pin.kept.len()).sum();
-        if kept != self.kept {
-            return Err(format!("{kept} entries kept, counted {}", self.kept));
+    /// Recounts; entries are kept by pins before the start of the window only, of a page one between two.
+    pub fn check(&self, oldest: u64) -> Result<(), String> {
+        let unwanted = self.all().find(|pin| !pin.snapshot && !pin.scheduled);
+        if let Some(PinnedInstant { instant, .. }) = unwanted {
+            return Err(format!("nobody wants the pin at {instant}"));
         }
-        for (&instant, pin) in &self.pins {
-            if !pin.snapshot && !pin.scheduled {
-                return Err(format!("nobody wants the pin at {instant}"));
+        let Some(kept) = &self.kept else {
+            return Ok(());
+        };
+        kept.check()?;
+        for (number, entry) in kept.all() {
+            let (stamp, lpn) = (entry.stamp, entry.lpn);
+            let Some((&pin, _)) = self.pins.range(..stamp).next_back() else {
+                return Err(format!("no pin keeps page {lpn} up to {stamp}"));
+            };
+            if stamp > oldest {
+                return Err(format!("the pin at {pin} keeps what is in the window"));
             }
-            if instant >= oldest && !pin.kept.is_empty() {
-                return Err(format!("the pin at {instant} keeps what is in the window"));
-            }
-            if pin.kept.keys().any(|&lpn| lpn.0 >= pages) {
-                return Err(format!("the pin at {instant} keeps a page beyond {pages}"));
+            if kept.stamp_before(number).is_some_and(|before| before > pin) {
+                return Err(format!("the pin at {pin} keeps two entries of page {lpn}"));
             }
         }
         Ok(())
     }
 }
 
-/// The pages of a range that have an entry.
-fn pages_in(kept: &Kept, pages: &Range<Lpn>) -> Vec<Lpn> {
-    let range = Lpn::each(pages.clone());
-    if range.len() < kept.len() {
-        return range.filter(|lpn| kept.contains_key(lpn)).collect();
-    }
-    let all = kept.keys().copied();
-    all.filter(|lpn| pages.contains(lpn)).collect()
-}
-
-/// Adds a map to the one before it, entry by entry of the smaller.
-fn merge(older: &mut Kept, mut newer: Kept, lost: &mut impl FnMut(ObjectId)) {
-    if newer.len() <= older.len() {
-        for (lpn, object) in newer {
-            match older.entry(lpn) {
-                Entry::Occupied(_) => lost(object),
-                Entry::Vacant(vacant) => _ = vacant.insert(object),
-            }
-        }
-    } else {
-        for (lpn, object) in std::mem::take(older) {
-            newer.insert(lpn, object).into_iter().for_each(&mut *lost);
-        }
-        *older = newer;
+/// A pin has gone, the last one before an entry: what becomes of that, where `pin` is the last one now.
+fn merge<S: Tables>(
+    kept: &mut Chains<S>,
+    (number, entry): (EntryNumber, VersionEntry),
+    pin: Option<u64>,
+    lost: &mut impl FnMut(ObjectId),
+) {
+    let Some(pin) = pin else {
+        kept.remove(number);
+        return lost(entry.object);
+    };
+    if kept.stamp_before(number).is_some_and(|before| before > pin) {
+        kept.merge_with_older(number).into_iter().for_each(lost);
     }
 }

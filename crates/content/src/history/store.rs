@@ -21,12 +21,14 @@
 //! 4. Each object reference taken over by [`History::record`] is told to a `drop` exactly once, or
 //!    is in [`History::objects`].
 
-use super::chains::Chains;
-use super::log::{EntryNumber, VersionEntry};
-use super::pins::{PinnedInstant, Pins};
+use super::chains::{ChainNames, Chains};
+use super::entry::{HistoryAt, VersionEntry};
+use super::pins::{KEPT, PinnedInstant, Pins};
 use super::schedule::Schedule;
 use crate::history::{PURGED, names_object};
-use flashlore_flash::{Lpn, ObjectId};
+#[cfg(test)]
+use flashlore_flash::QueueAt;
+use flashlore_flash::{EntryNumber, Lpn, ObjectId, TableName, Tables};
 use rustc_hash::FxHashSet;
 use std::fmt;
 use std::ops::Range;
@@ -92,60 +94,151 @@ pub struct TooOld {
     pub oldest: u64,
 }
 
-/// The history of a map. Stamps have any unit; an instant is a stamp.
-#[derive(Debug, Clone)]
-pub struct History {
-    chains: Chains,
-    pins: Pins,
+/// The tables of the window.
+const WINDOW: ChainNames = ChainNames {
+    entries: TableName::Versions,
+    heads: TableName::Heads,
+};
+
+/// The history of a map, in tables. Stamps have any unit; an instant is a stamp.
+#[derive(Debug)]
+pub struct History<S: Tables> {
+    chains: Chains<S>,
+    pins: Pins<S>,
     options: HistoryOptions,
     oldest: u64,
     recorded: u64,
 }
 
-impl History {
+/// The tables of a history.
+#[derive(Debug)]
+pub struct HistoryTables<S: Tables> {
+    /// The entries of the window.
+    pub versions: S::Queue<VersionEntry>,
+    /// By page the number of its newest entry there, or anything else.
+    pub heads: S::Of<u32>,
+    /// The same of the entries that pinned instants keep behind it.
+    pub kept: Option<(S::Queue<VersionEntry>, S::Of<u32>)>,
+}
+
+impl<S: Tables> History<S> {
     /// Nothing has ever changed, on this many pages.
-    pub fn new(pages: u32, options: HistoryOptions) -> Self {
+    pub fn new(tables: &S, pages: u32, options: HistoryOptions) -> Self {
+        let at = HistoryAt::default();
         History {
-            chains: Chains::new(pages),
-            pins: Pins::default(),
+            chains: Chains::new(tables, WINDOW, pages, &at.window),
+            pins: Pins::new(tables, pages),
             options,
             oldest: 0,
             recorded: 0,
         }
     }
 
-    /// A history as it was stored: the start of its window, its entries in order of their stamps as
-    /// (page, object, stamp), and its pins.
+    /// What stands so in tables that outlive a run, of this many pages.
+    pub fn stored(tables: &S, pages: u32, options: HistoryOptions, at: &HistoryAt) -> Self {
+        let window = Chains::new(tables, WINDOW, pages, &at.window);
+        let kept = Chains::new(tables, KEPT, pages, &at.kept);
+        History::of_chains(tables, options, at, window, kept)
+    }
+
+    /// What stands so in these tables, which have what is kept, too.
+    pub fn of_tables(
+        tables: &S,
+        options: HistoryOptions,
+        at: &HistoryAt,
+        of: HistoryTables<S>,
+    ) -> Self {
+        let window = Chains::of(of.versions, of.heads, at.window.gaps);
+        let pages = window.pages();
+        let kept = match of.kept {
+            Some((log, heads)) => Chains::of(log, heads, at.kept.gaps),
+            None => Chains::new(tables, KEPT, pages, &at.kept),
+        };
+        History::of_chains(tables, options, at, window, kept)
+    }
+
+    fn of_chains(
+        tables: &S,
+        options: HistoryOptions,
+        at: &HistoryAt,
+        window: Chains<S>,
+        kept: Chains<S>,
+    ) -> Self {
+        History {
+            recorded: u64::from(window.len()),
+            chains: window,
+            pins: Pins::restore(tables, &at.pins, kept),
+            options,
+            oldest: at.oldest,
+        }
+    }
+
+    /// A history in other tables, in which nothing stands yet: the start of its window, its pins, and the entries of the
+    /// window and those kept, both in order of their stamps.
     pub fn restore(
+        tables: &S,
         pages: u32,
         options: HistoryOptions,
-        oldest: u64,
-        entries: impl Iterator<Item = (Lpn, ObjectId, u64)>,
-        pins: impl Iterator<Item = PinnedInstant>,
+        (oldest, pins): (u64, &[PinnedInstant]),
+        window: impl Iterator<Item = VersionEntry>,
+        kept: impl Iterator<Item = VersionEntry>,
     ) -> Self {
-        let chains = Chains::restore(pages, entries);
-        History {
-            recorded: u64::from(chains.len()),
-            chains,
-            pins: Pins::restore(pins),
-            options,
+        let at = HistoryAt {
             oldest,
-        }
+            pins: pins.to_vec(),
+            ..HistoryAt::default()
+        };
+        let mut chains = Chains::new(tables, WINDOW, pages, &at.window);
+        window.for_each(|entry| chains.push(entry.lpn, entry.object, entry.stamp));
+        let mut kept_chains = Chains::new(tables, KEPT, pages, &at.kept);
+        kept.for_each(|entry| kept_chains.push(entry.lpn, entry.object, entry.stamp));
+        History::of_chains(tables, options, &at, chains, kept_chains)
     }
 
-    /// As `new`, and the first entry has this number.
+    /// As `new`, and the queues begin there.
     #[cfg(test)]
-    pub(super) fn starting_at(pages: u32, options: HistoryOptions, number: EntryNumber) -> Self {
-        History {
-            chains: Chains::starting_at(pages, number),
-            ..History::new(pages, options)
+    pub(super) fn starting_at(
+        tables: &S,
+        pages: u32,
+        options: HistoryOptions,
+        queue: QueueAt,
+    ) -> Self {
+        let mut at = HistoryAt::default();
+        at.window.queue = queue;
+        at.kept.queue = queue;
+        History::stored(tables, pages, options, &at)
+    }
+
+    /// How it stands in its tables. Its entries must have come in order of their stamps.
+    pub fn at_rest(&self) -> HistoryAt {
+        HistoryAt {
+            oldest: self.oldest,
+            window: self.chains.at(),
+            kept: self.pins.at(),
+            pins: self.pins.all().collect(),
         }
     }
 
-    /// Names the objects anew, as told.
-    pub fn rename(&mut self, name: impl Fn(ObjectId) -> ObjectId) {
-        self.chains.rename(&name);
-        self.pins.rename(&name);
+    /// Its tables, and how it stands in them.
+    pub fn into_tables(self) -> (HistoryAt, HistoryTables<S>) {
+        let mut at = HistoryAt {
+            oldest: self.oldest,
+            pins: self.pins.all().collect(),
+            ..HistoryAt::default()
+        };
+        let (window, versions, heads) = self.chains.into_tables();
+        at.window = window;
+        let kept = self.pins.into_kept().map(|kept| {
+            let (stands, log, heads) = kept.into_tables();
+            at.kept = stands;
+            (log, heads)
+        });
+        let tables = HistoryTables {
+            versions,
+            heads,
+            kept,
+        };
+        (at, tables)
     }
 
     /// Until `stamp` the page referred to `object`, or to none ([`ObjectId::NONE`]); the history takes
@@ -206,7 +299,7 @@ impl History {
         self.chains.sort_up_to(to);
         let mut lost = told_of_objects(drop);
         while let Some(entry) = self.chains.pop_up_to(to) {
-            if !self.pins.keep(entry.lpn, entry.object, entry.stamp) {
+            if !self.pins.keep(entry) {
                 lost(entry.object);
             }
         }
@@ -259,15 +352,12 @@ impl History {
     pub fn at(&self, lpn: Lpn, instant: u64) -> Result<Version, TooOld> {
         self.demand_exact(instant)?;
         if instant < self.oldest
-            && let Some(object) = self.pins.at(lpn, instant)
+            && let Some(object) = self.pins.at_instant(lpn, instant)
         {
             return Ok(Version::of_entry(object));
         }
-        let entries = self.chains.of_page(lpn);
-        let later = entries.take_while(|entry| entry.stamp > instant);
-        Ok(later
-            .last()
-            .map_or(Version::Current, |entry| Version::of_entry(entry.object)))
+        let first = self.chains.first_after(lpn, instant);
+        Ok(first.map_or(Version::Current, |entry| Version::of_entry(entry.object)))
     }
 
     /// Tells of each page that changed after an instant, once, and what it referred to then; in no
@@ -284,7 +374,7 @@ impl History {
         self.demand_exact(instant)?;
         let mut told = FxHashSet::default();
         if instant < self.oldest {
-            for (lpn, object) in self.pins.after(instant) {
+            for VersionEntry { lpn, object, .. } in self.pins.after(instant) {
                 if told.insert(lpn) {
                     tell(lpn, Version::of_entry(object));
                 }
@@ -319,7 +409,7 @@ impl History {
 
     /// Deletes a snapshot; whether there was one. Entries nobody else needs go; each object
     /// reference given up is told to `drop`. In time proportional to the entries kept for this
-    /// instant or for the pinned one before it, whichever are fewer.
+    /// instant.
     pub fn delete_snapshot(&mut self, instant: u64, drop: &mut impl FnMut(ObjectId)) -> bool {
         self.pins
             .remove_snapshot(instant, &mut told_of_objects(drop))
@@ -374,9 +464,7 @@ impl History {
         let mut lost = told_of_objects(drop);
         let end = pages.end.min(Lpn(self.chains.pages()));
         let pages = pages.start.min(end)..end;
-        for lpn in Lpn::each(pages.clone()) {
-            self.chains.purge(lpn, &mut lost);
-        }
+        self.chains.purge(pages.clone(), |_| true, &mut lost);
         let in_window = |lpn| self.chains.has(lpn);
         self.pins.purge(pages, in_window, &mut lost);
         self.chains.close_gaps();
@@ -386,7 +474,7 @@ impl History {
     /// snapshots that this ended. Each object reference given up is told to `drop`.
     pub fn forget_before(&mut self, to: u64, drop: &mut impl FnMut(ObjectId)) -> Vec<u64> {
         let to = to.max(self.oldest);
-        let last = self.last_change(Lpn(0)..Lpn(self.chains.pages()));
+        let last = self.chains.newest();
         let changed = |&instant: &u64| {
             let pins = &self.pins;
             last.is_some_and(|last| last > instant) || pins.after(instant).next().is_some()
@@ -408,36 +496,18 @@ impl History {
     /// When the last change of any of these pages in the window was.
     pub fn last_change(&self, pages: Range<Lpn>) -> Option<u64> {
         let pages = pages.start..pages.end.min(Lpn(self.chains.pages()));
-        let newest =
-            Lpn::each(pages).filter_map(|lpn| Some(self.chains.of_page(lpn).next()?.stamp));
+        let newest = Lpn::each(pages).filter_map(|lpn| self.chains.newest_of(lpn));
         newest.max()
     }
 
-    /// Puts the entries of the window in order, one number after another, so that they can be stored.
-    pub fn tidy(&mut self) {
-        self.chains.tidy();
+    /// All entries of the window, those of a page in order of their stamps.
+    pub fn window(&self) -> impl Iterator<Item = VersionEntry> {
+        self.chains.all().map(|(_, entry)| entry)
     }
 
-    /// The numbers of the entries of the window, from the oldest to behind the newest, and the first
-    /// that has changed since [`History::note_stored`]. Numbers run over.
-    pub fn numbers(&self) -> (EntryNumber, EntryNumber, EntryNumber) {
-        let (first, end) = self.chains.numbers();
-        (first, end, self.chains.changed_from())
-    }
-
-    /// The entry of a number in use, as (page, object, stamp), after [`History::tidy`].
-    pub fn entry(&self, number: EntryNumber) -> (Lpn, ObjectId, u64) {
-        self.chains.entry(number)
-    }
-
-    /// All entries of the window are stored as they are now.
-    pub fn note_stored(&mut self) {
-        self.chains.note_stored();
-    }
-
-    /// The pinned instants with what they keep, oldest first.
-    pub fn stored_pins(&self) -> impl Iterator<Item = PinnedInstant> {
-        self.pins.stored()
+    /// All entries kept behind it, likewise.
+    pub fn kept_entries(&self) -> impl Iterator<Item = VersionEntry> {
+        self.pins.entries()
     }
 
     /// Whether so many more entries have room in the budget, if whatever no pin needs and no instant after `latest`
@@ -450,7 +520,7 @@ impl History {
         if self.len() + entries < most as usize {
             return true;
         }
-        let needed = |&(number, entry): &(EntryNumber, &VersionEntry)| {
+        let needed = |&(number, entry): &(EntryNumber, VersionEntry)| {
             entry.stamp > latest || self.is_needed(number, entry.lpn, entry.stamp)
         };
         let needed = self.chains.all().filter(needed).count();
@@ -514,17 +584,16 @@ impl History {
         self.recorded
     }
 
-    /// Bytes held: 4 a page, 20 an entry of the window; 10 to 20 an entry kept, as far as that can be told.
+    /// Bytes held: 4 a page and 20 an entry of the window; the same of what is kept, once something was.
     pub fn heap_bytes(&self) -> usize {
         self.chains.heap_bytes() + self.pins.heap_bytes()
     }
 
     /// Every object reference held, as often as it is.
     pub fn objects(&self) -> impl Iterator<Item = ObjectId> {
-        let window = self.chains.all().map(|(_, entry)| entry.object);
-        window
-            .chain(self.pins.objects())
-            .filter(|&object| names_object(object))
+        let entries = self.window().chain(self.kept_entries());
+        let objects = entries.map(|entry| entry.object);
+        objects.filter(|&object| names_object(object))
     }
 
     /// Recounts everything; says what is wrong.
@@ -533,7 +602,7 @@ impl History {
     /// The first contradiction found, as a sentence.
     pub fn check(&self) -> Result<(), String> {
         self.chains.check()?;
-        self.pins.check(self.oldest, self.chains.pages())
+        self.pins.check(self.oldest)
     }
 }
 

@@ -5,12 +5,13 @@ use flashlore_content::Encoder;
 use flashlore_content::dedup::FingerprintIndex;
 use flashlore_content::history::History;
 use flashlore_flash::{
-    Cause, Completion, Lpn, ObjectId, Owned, Owner, PackSlot, Ppn, Ready, Tag, Time, Unit, When,
+    Cause, Completion, Flash, Lpn, ObjectId, Owned, Owner, PackSlot, Ppn, Ready, Tag, Time, Unit,
+    When,
 };
 
 use super::device::{ContentDevice, Policies};
 use super::encoding::Encoded;
-use super::parts::{EncodedOf, Failure, NoteOf, ObjectsOf, PacksOf, PageOf, Parts};
+use super::parts::{EncodedOf, Failure, NoteOf, ObjectsOf, PacksOf, PageOf, Parts, TablesOf};
 use super::store::Store;
 use crate::core::Core;
 use crate::core::restore::{RestoredBlocks, RestoredUnits};
@@ -84,7 +85,7 @@ pub enum HeldEncoded<V> {
 
 /// What a recovery found.
 #[derive(Debug)]
-pub struct Restored<O, P, V> {
+pub struct Restored<O, P, V, H> {
     /// The map and the objects, in their tables.
     pub objects: O,
     /// What is counted of them.
@@ -94,7 +95,7 @@ pub struct Restored<O, P, V> {
     /// Packed pages on flash, in their table.
     pub packs: P,
     /// Old versions, where they are kept.
-    pub history: Option<History>,
+    pub history: Option<H>,
     /// The blocks.
     pub blocks: RestoredBlocks,
     /// What is valid in them.
@@ -122,7 +123,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         options: FtlOptions,
         policies: Policies<T::Encoder>,
         ledger: T::Ledger,
-        found: Restored<ObjectsOf<T>, PacksOf<T>, EncodedOf<T>>,
+        found: Restored<ObjectsOf<T>, PacksOf<T>, EncodedOf<T>, History<TablesOf<T>>>,
     ) -> Result<Self, OptionsError> {
         let Restored {
             objects,
@@ -138,8 +139,10 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
         let log = policies.encoding.is_some();
         let packing = policies.encoding.map(|_| Packing::new(packs, 0));
         let options = FtlOptions { log, ..options };
+        let tables = flash.tables();
         let core = Core::restore(flash, options, &blocks, units)?;
         let mut set = PolicySet::new(&Asked {
+            tables: &tables,
             dedup,
             encoding: policies.encoding,
             versions: None,

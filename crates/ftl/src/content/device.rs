@@ -131,6 +131,7 @@ impl<T: Parts> ContentDevice<T> {
         let objects = Objects::new(&tables, exported, most_objects, bits);
         let most_packs = Self::most_packs(&core);
         let asked = Asked {
+            tables: &tables,
             dedup,
             encoding,
             versions,

@@ -6,9 +6,8 @@ use flashlore_content::history::{TooOld, Version};
 use flashlore_flash::{Lpn, ObjectId, Time};
 
 use super::device::ContentDevice;
-use super::parts::{Failure, PageOf, Parts};
+use super::parts::{Failure, PageOf, Parts, TablesOf};
 use crate::core::erase_stale::Erased;
-use crate::policies::Policy;
 use crate::policies::history::{RewindCost, Versions};
 
 impl<T: Parts> ContentDevice<T> {
@@ -42,7 +41,7 @@ impl<T: Parts> ContentDevice<T> {
     }
 
     /// The old versions, if they are kept.
-    pub fn versions(&self) -> Option<&Versions> {
+    pub fn versions(&self) -> Option<&Versions<TablesOf<T>>> {
         self.store.policies.versions.as_ref()
     }
 
@@ -172,16 +171,6 @@ impl<T: Parts> ContentDevice<T> {
     /// No room for what must be copied, or a failure of the device.
     pub fn erase_stale(&mut self, at: Time) -> Result<Erased, Failure<T>> {
         self.core.erase_stale(&mut self.store, at)
-    }
-
-    /// What the policies keep is about to be stored: the entries of the history in order, without gaps.
-    pub fn on_checkpoint(&mut self) {
-        self.store.policies.on_checkpoint();
-    }
-
-    /// What the policies keep has been stored as it is.
-    pub fn on_stored(&mut self) {
-        self.store.policies.on_stored();
     }
 
     /// Objects that old versions alone keep alive. It looks at every object.

@@ -34,7 +34,7 @@ use super::name::Naming;
 /// Bytes of a copy.
 pub const SUPERBLOCK_BYTES: usize = 4096;
 /// The version of the volumes that this program makes and opens.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 /// The first version whose tables lie in a store of pages; [`super::old`] has what was before.
 pub const FIRST_WITH_STORE: u32 = 5;
 /// The first version in whose store the translation layer has its tables.
@@ -43,6 +43,8 @@ pub const FIRST_WITH_LIVE_ROWS: u32 = 6;
 pub const FIRST_WITH_TALLIES: u32 = 7;
 /// The first version whose packed pages the translation layer has in its own table.
 pub const FIRST_WITH_LIVE_PACKS: u32 = 8;
+/// The first version whose history the translation layer has in tables of its own.
+pub const FIRST_WITH_LIVE_HISTORY: u32 = 9;
 /// The oldest version that it reads, to bring the volume to the present one ([`crate::Growth::upgrade`]).
 pub const OLDEST_VERSION: u32 = 3;
 /// The most epochs the table holds.

@@ -6,15 +6,18 @@
 //! | 1 | objects | 32 bytes, 40 where digests are trusted: [`super::rows`]; a free one is zero but for its first four bytes, the link of [`flashlore_metadata::FreeByPage`] |
 //! | 2 | packs | packed pages: unit, of a free number the next free one (4); which of those ever filled it is (4); bytes of all slots, and of those that name an object (2 each); slots with deltas that pages need (2); 1 if it stands in line to be merged (2). Up to version 7: unit (4), bytes of all slots (2), slots (2) |
 //! | 3 | blocks | state (1: 0 free, 1 sealed, 2 open), stream (1), zero (2), erases (4), generation (8), pages taken (4), zero (4) |
-//! | 4 | versions | LPN (4), object (4), stamp (8): until then the page referred to that, or to none (all ones) |
-//! | 5 | pins | instant (8), 1 if it is a snapshot + 2 if a schedule keeps it (4), rows of it among those kept (4) |
-//! | 6 | kept | LPN (4), object (4): of each pinned instant in turn, in order of the pages |
+//! | 4 | versions | entries of the history in its window, in a ring: stamp (8), LPN (4), object (4): until then the page referred to that, or to none (all ones); number of the entry of the page before it (4). Of a gap the LPN is all ones, too. Up to version 8: LPN, object, stamp |
+//! | 5 | pins | instant (8), 1 if it is a snapshot + 2 if a schedule keeps it (4), zero (4); up to version 8 rows of it among those kept |
+//! | 6 | kept | entries that pinned instants keep behind the window, as versions. Up to version 8: LPN (4), object (4): of each pinned instant in turn, in order of the pages |
 //! | 7 | notes | as in [`super::notes`] |
 //! | 8 | owners | of each unit that is needed whose it is ([`Owner`], 4); of any other nothing in particular |
 //! | 9 | free handles | of each page of the objects the first that is free, counted in the page (1) |
 //! | 10 | spilled | what has no room in the counts of objects: [`flashlore_ftl::mapping::objects::SpilledPart`], 12 bytes |
 //! | 11 | valid units | a bit for each unit, the lowest first: a word of 8 bytes for 64 of them |
+//! | 12 | heads | of each page the number of its newest entry among the versions, or that of anything else (4) |
+//! | 13 | kept heads | the same among those kept |
 //!
+//! Up to version 8 there were no heads.//!
 //! Version 6 had neither spilled counts nor valid units. Version 5 had no owners and no free handles either, and objects
 //! without counts.
 //!
@@ -22,14 +25,16 @@
 
 use std::ops::Range;
 
-use flashlore_flash::{Owner, TableName};
+use flashlore_content::history::{VersionEntry, most_places};
+use flashlore_flash::{Owner, Row, TableName};
 use flashlore_ftl::mapping::objects::most_spilled;
 use flashlore_metadata::{Empty, Shape, TableId};
 
 use super::address::{PageInTable, RowId};
 use super::notes::{NOTE_BYTES, rows_beside_snapshots};
 use super::superblock::{
-    FIRST_WITH_LIVE_PACKS, FIRST_WITH_LIVE_ROWS, FIRST_WITH_TALLIES, Identity,
+    FIRST_WITH_LIVE_HISTORY, FIRST_WITH_LIVE_PACKS, FIRST_WITH_LIVE_ROWS, FIRST_WITH_TALLIES,
+    Identity,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +45,7 @@ pub enum Table {
     /// Packed pages.
     Packs,
     Blocks,
-    /// Entries of the history, in a ring.
+    /// Entries of the history in its window.
     Versions,
     /// Pinned instants.
     Pins,
@@ -56,11 +61,16 @@ pub enum Table {
     Spilled,
     /// Which units hold anything that is needed.
     Valid,
+    /// By logical page the newest of its versions.
+    Heads,
+    /// The same of what is kept behind the window.
+    KeptHeads,
 }
 
-/// Tables of version 5, and of version 6.
+/// Tables of version 5, of version 6, and of versions 7 and 8.
 const TABLES_OF_5: usize = 8;
 const TABLES_OF_6: usize = 10;
+const TABLES_OF_7: usize = 12;
 /// Units in a row of the table of valid ones.
 pub const UNITS_PER_WORD: u32 = 64;
 /// Rows of objects that nobody needs, one in so many: what is looked for near a page is found then.
@@ -71,7 +81,7 @@ pub const MOST_PINS: u32 = 1016;
 
 impl Table {
     /// All tables, in the order of their numbers.
-    const ALL: [Table; 12] = [
+    const ALL: [Table; 14] = [
         Table::Map,
         Table::Objects,
         Table::Packs,
@@ -84,12 +94,15 @@ impl Table {
         Table::FreeHandles,
         Table::Spilled,
         Table::Valid,
+        Table::Heads,
+        Table::KeptHeads,
     ];
 
     /// Those of a volume, in the order of their numbers.
     pub fn all(id: &Identity) -> &'static [Table] {
         match id.version {
-            FIRST_WITH_TALLIES.. => &Table::ALL,
+            FIRST_WITH_LIVE_HISTORY.. => &Table::ALL,
+            FIRST_WITH_TALLIES.. => &Table::ALL[..TABLES_OF_7],
             FIRST_WITH_LIVE_ROWS => &Table::ALL[..TABLES_OF_6],
             _ => &Table::ALL[..TABLES_OF_5],
         }
@@ -104,6 +117,10 @@ impl Table {
             TableName::Owners => Table::Owners,
             TableName::Spilled => Table::Spilled,
             TableName::Packs => Table::Packs,
+            TableName::Versions => Table::Versions,
+            TableName::Heads => Table::Heads,
+            TableName::Kept => Table::Kept,
+            TableName::KeptHeads => Table::KeptHeads,
         }
     }
 
@@ -112,7 +129,15 @@ impl Table {
     pub fn is_live(self) -> bool {
         matches!(
             self,
-            Table::Map | Table::Objects | Table::Packs | Table::Owners | Table::FreeHandles
+            Table::Map
+                | Table::Objects
+                | Table::Packs
+                | Table::Owners
+                | Table::FreeHandles
+                | Table::Versions
+                | Table::Kept
+                | Table::Heads
+                | Table::KeptHeads
         )
     }
 
@@ -120,7 +145,12 @@ impl Table {
     pub fn is_found_anew(self) -> bool {
         matches!(
             self,
-            Table::Owners | Table::FreeHandles | Table::Spilled | Table::Valid
+            Table::Owners
+                | Table::FreeHandles
+                | Table::Spilled
+                | Table::Valid
+                | Table::Heads
+                | Table::KeptHeads
         )
     }
 
@@ -131,7 +161,7 @@ impl Table {
 
     pub fn row_bytes(self, id: &Identity) -> u16 {
         match self {
-            Table::Map | Table::Owners => 4,
+            Table::Map | Table::Owners | Table::Heads | Table::KeptHeads => 4,
             Table::FreeHandles => 1,
             Table::Objects if id.trusts_digests() => 40,
             Table::Objects => 32,
@@ -139,6 +169,9 @@ impl Table {
             Table::Packs => 16,
             Table::Valid => 8,
             Table::Spilled => 12,
+            Table::Versions | Table::Kept if id.version >= FIRST_WITH_LIVE_HISTORY => {
+                VersionEntry::BYTES as u16
+            }
             Table::Versions | Table::Pins => 16,
             Table::Blocks => 24,
             Table::Kept => 8,
@@ -181,7 +214,11 @@ impl Table {
                 most_spilled([id.exported, kept, pins])
             }
             Table::Valid => units.div_ceil(UNITS_PER_WORD.into()) as u32,
+            Table::Versions | Table::Kept if id.version >= FIRST_WITH_LIVE_HISTORY => {
+                entries.map_or(0, most_places)
+            }
             Table::Versions | Table::Kept => entries.unwrap_or(0),
+            Table::Heads | Table::KeptHeads => entries.map_or(0, |_| id.exported),
             Table::Pins => entries.map_or(0, |_| MOST_PINS),
             Table::Notes => entries.map_or(0, |entries| MOST_PINS + rows_beside_snapshots(entries)),
         }

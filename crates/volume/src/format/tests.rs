@@ -1,7 +1,11 @@
 //! What is encoded is decoded the same; anything else is refused and nothing panics.
 
+use flashlore_content::history::ChainsAt;
 use flashlore_content::{Digest, VolumeKey};
-use flashlore_flash::{BlockId, Lpn, Note as _, ObjectId, Owner, PackId, PageId, Ppn, Row, Stream};
+use flashlore_flash::{
+    BlockId, EntryNumber, Lpn, Note as _, ObjectId, Owner, PackId, PageId, Ppn, QueueAt, Row,
+    Stream,
+};
 use flashlore_ftl::mapping::objects::FoundPack;
 use flashlore_ftl::mapping::packs::PackTallies;
 use flashlore_ftl::mapping::tallies::Tallies;
@@ -323,13 +327,17 @@ proptest! {
 
     #[test]
     fn roots_come_back(
-        checkpoint: u64, numbers: (u32, u64, u64), places: (u64, u32, u32, u32, u32),
+        checkpoint: u64, numbers: (u32, u64, u64), places: (u64, u32, u32), queues: [(u32, u32, u32, u32); 2],
         tallies: (u32, u32, u32, u32, u32),
         packs: (u32, u32, u32, u32, u64),
     ) {
         let (epoch, sequence, stamp) = numbers;
-        let (oldest, first, entries, pins, notes) = places;
-        let history = HistoryRoot { oldest, first: RowId(first), entries, pins, notes };
+        let (oldest, pins, notes) = places;
+        let [window, kept] = queues.map(|(row, len, first, gaps)| {
+            let first = EntryNumber(first);
+            ChainsAt { queue: QueueAt { first, len, row }, gaps }
+        });
+        let history = HistoryRoot { oldest, window, kept, pins, notes };
         let (stored, referenced, packed, pinned, spilled) = tallies;
         let (numbers, free, on_flash, live, filled) = packs;
         let packs = PackTallies { numbers, free: PackId(free), on_flash, live, filled };

@@ -17,10 +17,11 @@ use flashlore_ftl::content::encoding::EncodingCounters;
 use flashlore_ftl::core::Core;
 use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_ftl::policies::options::SimilarOptions;
+use flashlore_metadata::StoredTables;
 
 use crate::error::NandError;
 use crate::fetch::{HeldPage, PlannedEncoding};
-use crate::format::ObjectName;
+use crate::format::{ObjectName, ObjectNote};
 use crate::nand::Nand;
 use crate::survey::{IndexState, StoredAs, Survey};
 use crate::unit::{Proof, StoredUnit};
@@ -34,6 +35,8 @@ pub(crate) use plain::Plain;
 pub(crate) use versioned::Versioned;
 
 pub(crate) type LayerError = FtlError<NandError>;
+/// The history, in the tables of the volume.
+pub(crate) type StoredHistory = History<StoredTables<ObjectNote>>;
 
 /// What a write changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +137,7 @@ pub(crate) trait Layer: Send {
     /// The units that an address needs.
     fn places(&self, lpn: Lpn) -> [Option<Ppn>; 2];
     /// Old versions, if they are kept.
-    fn history(&self) -> Option<&History> {
+    fn history(&self) -> Option<&StoredHistory> {
         None
     }
     /// Changes the history, which exists: what it gives up is released.

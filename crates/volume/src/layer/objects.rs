@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use flashlore_content::dedup::{BoundedIndex, DedupCounters};
 use flashlore_content::delta::Never;
-use flashlore_content::history::History;
 use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
 use flashlore_flash::{Lpn, ObjectId, PackSlot, Ppn, Tag, When};
 use flashlore_ftl::content::decision::{Committed, Write};
@@ -20,7 +19,7 @@ use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_ftl::policies::options::SimilarOptions;
 use flashlore_ftl::{ContentDevice, FtlError, Outcome};
 
-use super::{Layer, LayerError, Versioned, Written};
+use super::{Layer, LayerError, StoredHistory, Versioned, Written};
 use crate::error::NandError;
 use crate::fetch::{HeldPage, PlannedEncoding};
 use crate::format::{ObjectName, Slot, UnitKind};
@@ -461,7 +460,7 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         object.map_or([None, None], |object| self.ftl.places(object))
     }
 
-    fn history(&self) -> Option<&History> {
+    fn history(&self) -> Option<&StoredHistory> {
         Some(&self.ftl.versions()?.history)
     }
 

@@ -49,10 +49,6 @@ pub(crate) trait Versioned {
     fn read_object(&mut self, object: ObjectId) -> Result<StoredUnit, LayerError>;
     /// Where what an object holds is to be read, and what proves it.
     fn plan_object(&mut self, object: ObjectId) -> Result<(HeldPage, Proof), LayerError>;
-    /// Gets the history ready to be stored.
-    fn tidy(&mut self);
-    /// It has been stored.
-    fn note_stored(&mut self);
 }
 
 impl<T: OnMedium> Versioned for WithObjects<T> {
@@ -126,13 +122,5 @@ impl<T: OnMedium> Versioned for WithObjects<T> {
             }));
         }
         Ok(unit)
-    }
-
-    fn tidy(&mut self) {
-        self.ftl.on_checkpoint();
-    }
-
-    fn note_stored(&mut self) {
-        self.ftl.on_stored();
     }
 }

@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use flashlore_content::history::{ChainsAt, History, HistoryTables};
 use flashlore_content::{Content, Digest, DigestTag, PURGED};
-use flashlore_flash::{Lpn, ObjectId, Owner, PackId, Ppn, Row};
+use flashlore_flash::{Chunks, InMemory, Lpn, ObjectId, Owner, PackId, Ppn, Queue, Row};
 use flashlore_ftl::mapping::objects::{Object, References, SpilledPart};
 use flashlore_ftl::mapping::packs::{Pack, PackTallies, slot_bytes};
 use flashlore_ftl::mapping::tallies::Tallies;
@@ -19,6 +20,7 @@ use super::{Tables, objects_of, of_store};
 use crate::error::VolumeError;
 use crate::format::tables::UNITS_PER_WORD;
 use crate::format::{Areas, Identity, ObjectNote, ObjectPlace, Root, Table};
+use crate::policies::history_options;
 
 /// Compares what is stored of the tables of a checkpoint with what follows from the others.
 ///
@@ -52,6 +54,7 @@ pub(super) fn check(
         true => check_objects::<Digest>(&rows, &references, &spilled)?,
     }
     check_packs(&rows, root, tables, &references)?;
+    check_history(&rows, root, tables)?;
     check_free(&rows, |handle| references.get(handle.index()).copied())?;
     check_owners(&rows, &owners(tables, &references))?;
     check_tallies(root, tallies(root, tables, &references))
@@ -129,6 +132,33 @@ fn check_packs(
     }
 }
 
+/// The chains of old versions, and how many of them there are.
+fn check_history(rows: &Rows<'_>, root: &Root, tables: &Tables) -> Result<(), VolumeError> {
+    let Some(options) = history_options(rows.id) else {
+        return Ok(());
+    };
+    let chains = |entries: Table, heads: Table, at: &ChainsAt| {
+        let mut queue = Chunks::starting_at(at.queue.first);
+        let all = rows.chain(entries, at)?;
+        all.into_iter().for_each(|entry| queue.push(entry));
+        let mut newest = vec![0; heads.rows(rows.id) as usize];
+        rows.each(heads, |row, bytes| newest[row.index()] = u32::decode(bytes))?;
+        Ok::<_, VolumeError>((queue, newest))
+    };
+    let at = root.history.at(&tables.pins);
+    let (versions, heads) = chains(Table::Versions, Table::Heads, &at.window)?;
+    let kept = chains(Table::Kept, Table::KeptHeads, &at.kept)?;
+    let of = HistoryTables::<InMemory> {
+        versions,
+        heads,
+        kept: Some(kept),
+    };
+    let history = History::of_tables(&InMemory, options, &at, of);
+    history
+        .check()
+        .map_err(|what| damaged(format!("the history: {what}")))
+}
+
 fn check_tallies(root: &Root, counted: Tallies) -> Result<(), VolumeError> {
     match root.tallies == counted {
         true => Ok(()),
@@ -170,7 +200,7 @@ fn references(tables: &Tables) -> Vec<References> {
     for object in objects_of(&tables.map).filter(|object| object.is_some()) {
         references[object.index()].live += 1;
     }
-    for object in tables.kept().filter(named) {
+    for object in tables.kept_objects().filter(named) {
         references[object.index()].kept += 1;
     }
     for handle in (0..tables.objects.len() as u32).map(ObjectId) {

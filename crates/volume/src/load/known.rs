@@ -168,6 +168,11 @@ impl StoredRows {
         self.tables.read(TableName::Owners, unit, Owner::decode)
     }
 
+    /// The tables.
+    pub fn tables(&self) -> StoredTables<ObjectNote> {
+        self.tables.clone()
+    }
+
     /// Whether pages refer to objects, not to units.
     pub fn has_objects(&self) -> bool {
         self.id.has_objects()

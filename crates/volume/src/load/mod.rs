@@ -9,13 +9,14 @@
 //! | `journal` | the journal after the checkpoint |
 
 use flashlore_content::PURGED;
-use flashlore_content::history::PinnedInstant;
-use flashlore_flash::{Lpn, ObjectId};
+use flashlore_content::history::{PinnedInstant, VersionEntry};
+use flashlore_flash::{EntryNumber, Lpn, ObjectId};
 use flashlore_ftl::mapping::packs::RestoredPack;
 use flashlore_medium::{AlignedBuf, Medium};
 use flashlore_metadata::{MetadataError, Stored, StoredTables};
 
 use crate::error::VolumeError;
+use crate::format::cursor::Reader;
 use crate::format::superblock::{
     EPOCH_SHIFT, FIRST_WITH_STORE, SUPERBLOCK_BYTES, Unusable, VERSION,
 };
@@ -47,9 +48,11 @@ pub struct Tables {
     /// Packed pages by number, those that hold something.
     pub packs: Vec<Option<RestoredPack>>,
     pub blocks: Vec<BlockRow>,
-    /// Old versions, oldest first: page, object and stamp.
-    pub versions: Vec<(Lpn, ObjectId, u64)>,
-    /// Instants that are kept behind the window.
+    /// Old versions in the window, oldest first, where they are gone through.
+    pub versions: Vec<VersionEntry>,
+    /// Those that are kept behind it, likewise.
+    pub kept: Vec<VersionEntry>,
+    /// The instants that they are kept for.
     pub pins: Vec<PinnedInstant>,
     /// Names, marks, purges, clocks.
     pub notes: Vec<Note>,
@@ -166,7 +169,7 @@ pub fn tables(
     Ok(loaded)
 }
 
-/// The same but for map, objects and packed pages, whose rows are read where they are asked for.
+/// The same but for map, objects, packed pages and history, whose rows are read where they are asked for.
 ///
 /// # Errors
 /// As [`tables`].
@@ -220,13 +223,14 @@ pub(crate) fn objects_of(map: &[MapRow]) -> impl Iterator<Item = ObjectId> + '_ 
 }
 
 /// Refuses what is out of order, and instants that are.
-fn refuse_disorder(
-    versions: &[(Lpn, ObjectId, u64)],
-    pins: &[(u64, u32, u32)],
-) -> Result<(), VolumeError> {
-    let why = if versions.windows(2).any(|pair| pair[0].2 > pair[1].2) {
+fn refuse_disorder(versions: &[VersionEntry], pins: &[PinnedInstant]) -> Result<(), VolumeError> {
+    let falls = |pair: &[VersionEntry]| pair[0].stamp > pair[1].stamp;
+    let why = if versions.windows(2).any(falls) {
         "the history is out of order"
-    } else if pins.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
+    } else if pins
+        .windows(2)
+        .any(|pair| pair[0].instant >= pair[1].instant)
+    {
         "the pinned instants are out of order"
     } else {
         return Ok(());
@@ -234,12 +238,50 @@ fn refuse_disorder(
     Err(VolumeError::Damaged(why.to_string()))
 }
 
+/// An entry of the history as it stood up to version 8.
+fn old_version(row: &mut Reader<'_>) -> VersionEntry {
+    VersionEntry {
+        lpn: Lpn(row.u32()),
+        object: ObjectId(row.u32()),
+        stamp: row.u64(),
+        older: EntryNumber::default(),
+    }
+}
+
+/// One that is kept behind the window, likewise.
+fn old_kept(row: &mut Reader<'_>) -> (Lpn, ObjectId) {
+    (Lpn(row.u32()), ObjectId(row.u32()))
+}
+
+/// What pinned instants keep, so many entries each, as entries of the history: anything between an instant and the next will
+/// do for when they ended.
+fn stamped(
+    pins: &[PinnedInstant],
+    counts: &[u32],
+    kept: impl IntoIterator<Item = (Lpn, ObjectId)>,
+) -> Vec<VersionEntry> {
+    let mut kept = kept.into_iter();
+    let entries = pins.iter().zip(counts).flat_map(|(pin, &count)| {
+        let of_pin: Vec<(Lpn, ObjectId)> = kept.by_ref().take(count as usize).collect();
+        of_pin.into_iter().map(|(lpn, object)| VersionEntry {
+            stamp: pin.instant.saturating_add(1),
+            lpn,
+            object,
+            older: EntryNumber::default(),
+        })
+    });
+    entries.collect()
+}
+
 impl Tables {
+    /// All old versions that were gone through.
+    fn entries(&self) -> impl Iterator<Item = &VersionEntry> {
+        self.versions.iter().chain(&self.kept)
+    }
+
     /// What old versions refer to; all ones for no object.
-    pub fn kept(&self) -> impl Iterator<Item = ObjectId> + '_ {
-        let window = self.versions.iter().map(|&(_, object, _)| object);
-        let pinned = self.pins.iter().flat_map(|pin| &pin.kept);
-        window.chain(pinned.map(|&(_, object)| object))
+    pub fn kept_objects(&self) -> impl Iterator<Item = ObjectId> + '_ {
+        self.entries().map(|entry| entry.object)
     }
 
     /// Checksums hold, so only a program that is wrong can have written such rows.
@@ -247,7 +289,7 @@ impl Tables {
         let is_there = |object: &ObjectId| object.index() < objects;
         // Of what a page held before it may be said that it was purged.
         let mapped = objects_of(&self.map).filter(|object| object.is_some());
-        let kept = self.kept().filter(|&object| object < PURGED);
+        let kept = self.kept_objects().filter(|&object| object < PURGED);
         if id.has_objects()
             && let Some(object) = mapped.chain(kept).find(|object| !is_there(object))
         {
@@ -255,9 +297,7 @@ impl Tables {
                 "the map or the history names object {object}, there are {objects}"
             )));
         }
-        let pages = self.versions.iter().map(|&(lpn, ..)| lpn);
-        let pinned = self.pins.iter().flat_map(|pin| &pin.kept);
-        let mut pages = pages.chain(pinned.map(|&(lpn, _)| lpn));
+        let mut pages = self.entries().map(|entry| entry.lpn);
         if let Some(lpn) = pages.find(|&lpn| lpn >= Lpn(id.exported)) {
             return Err(VolumeError::Damaged(format!(
                 "the history names page {lpn}, the volume has {}",

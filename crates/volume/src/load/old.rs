@@ -1,10 +1,10 @@
 //! Loading root and tables of a checkpoint of versions 3 and 4.
 
-use flashlore_content::history::PinnedInstant;
-use flashlore_flash::{Lpn, ObjectId, PackId};
+use flashlore_content::history::{PinnedInstant, VersionEntry};
+use flashlore_flash::{PackId, QueueAt};
 use flashlore_medium::{AlignedBuf, Medium};
 
-use super::{Tables, refuse_disorder};
+use super::{Tables, old_kept, old_version, refuse_disorder, stamped};
 use crate::error::VolumeError;
 use crate::format::cursor::Reader;
 use crate::format::old::OldAreas;
@@ -110,7 +110,7 @@ impl OldTables {
             buffer,
         };
         rows.versions = reader.versions(&old.root)?;
-        rows.pins = reader.pins(&old.root)?;
+        (rows.pins, rows.kept) = reader.pins(&old.root)?;
         rows.notes = reader.notes(&old.root)?;
         let loaded = OldTables {
             rows,
@@ -131,7 +131,7 @@ impl OldTables {
 
     /// Each page holds by itself; the root says whether they are those of its checkpoint.
     fn refuse_older_pages(&self, id: &Identity, old: &OldRoot) -> Result<(), VolumeError> {
-        let kept: usize = self.rows.pins.iter().map(|pin| pin.kept.len()).sum();
+        let kept = self.rows.kept.len();
         let (slots, directories) = (&self.slots, &old.directories);
         let found = |history: &HistoryRoot| {
             let kept = kept as u32;
@@ -260,11 +260,11 @@ impl RowReader<'_> {
         Ok(())
     }
 
-    fn versions(&mut self, root: &Root) -> Result<Vec<(Lpn, ObjectId, u64)>, VolumeError> {
-        let HistoryRoot { first, entries, .. } = root.history;
-        let mut versions = Vec::with_capacity(entries.min(self.id.exported) as usize);
-        self.read(Table::Versions, first, entries, |row| {
-            versions.push((Lpn(row.u32()), ObjectId(row.u32()), row.u64()));
+    fn versions(&mut self, root: &Root) -> Result<Vec<VersionEntry>, VolumeError> {
+        let QueueAt { row, len, .. } = root.history.window.queue;
+        let mut versions = Vec::with_capacity(len.min(self.id.exported) as usize);
+        self.read(Table::Versions, RowId(row), len, |row| {
+            versions.push(old_version(row));
         })?;
         refuse_disorder(&versions, &[])?;
         Ok(versions)
@@ -279,28 +279,30 @@ impl RowReader<'_> {
         notes.ok_or_else(|| VolumeError::Damaged("a row of the notes is none".to_string()))
     }
 
-    fn pins(&mut self, root: &Root) -> Result<Vec<PinnedInstant>, VolumeError> {
-        let mut pins: Vec<(u64, u32, u32)> = Vec::new();
+    /// The pinned instants, and what they keep.
+    fn pins(
+        &mut self,
+        root: &Root,
+    ) -> Result<(Vec<PinnedInstant>, Vec<VersionEntry>), VolumeError> {
+        let (mut pins, mut counts) = (Vec::new(), Vec::new());
         self.read(Table::Pins, RowId(0), root.history.pins, |row| {
-            pins.push((row.u64(), row.u32(), row.u32()));
-        })?;
-        refuse_disorder(&[], &pins)?;
-        let mut first = RowId(0);
-        let mut found = Vec::new();
-        for (instant, flags, count) in pins {
-            let mut kept = Vec::new();
-            self.read(Table::Kept, first, count, |row| {
-                kept.push((Lpn(row.u32()), ObjectId(row.u32())));
-            })?;
-            first.0 += count;
-            found.push(PinnedInstant {
+            let (instant, flags) = (row.u64(), row.u32());
+            counts.push(row.u32());
+            pins.push(PinnedInstant {
                 instant,
                 snapshot: flags & 1 != 0,
                 scheduled: flags & 2 != 0,
-                kept,
             });
+        })?;
+        refuse_disorder(&[], &pins)?;
+        let mut first = RowId(0);
+        let mut kept = Vec::new();
+        for &count in &counts {
+            self.read(Table::Kept, first, count, |row| kept.push(old_kept(row)))?;
+            first.0 += count;
         }
-        Ok(found)
+        let kept = stamped(&pins, &counts, kept);
+        Ok((pins, kept))
     }
 }
 

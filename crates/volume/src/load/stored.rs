@@ -2,18 +2,20 @@
 
 use std::ops::Range;
 
-use flashlore_content::history::PinnedInstant;
-use flashlore_flash::{Lpn, ObjectId, PackId, Row as _};
+use flashlore_content::history::{ChainsAt, PinnedInstant, VersionEntry};
+use flashlore_flash::{EntryNumber, Lpn, ObjectId, PackId, QueueAt, Row as _};
 use flashlore_medium::Medium;
 use flashlore_metadata::{MetadataError, Row, Stored, StoredPage};
 
 use super::counts::{SpilledCounts, spilled};
-use super::{Tables, of_store, refuse_disorder};
+use super::{Tables, of_store, old_kept, old_version, refuse_disorder, stamped};
 use crate::error::VolumeError;
 use crate::format::cursor::Reader;
-use crate::format::superblock::{FIRST_WITH_LIVE_PACKS, FIRST_WITH_TALLIES};
+use crate::format::superblock::{
+    FIRST_WITH_LIVE_HISTORY, FIRST_WITH_LIVE_PACKS, FIRST_WITH_TALLIES,
+};
 use crate::format::{
-    Areas, BlockRow, Identity, MapRow, Note, ObjectRow, Root, RowId, Table, pack_of,
+    Areas, BlockRow, HistoryRoot, Identity, MapRow, Note, ObjectRow, Root, RowId, Table, pack_of,
 };
 
 /// Either root, if it holds.
@@ -53,6 +55,7 @@ pub(super) fn tables(
 ) -> Result<Tables, VolumeError> {
     let rows = of_checkpoint(medium, id, areas, root)?;
     let mut loaded = beside(&rows, root)?;
+    rows.history(root, &mut loaded)?;
     loaded.map = vec![MapRow::NONE; id.exported as usize];
     rows.each(Table::Map, |row, fields| {
         loaded.map[row.index()] = MapRow::decode(&mut Reader::new(fields));
@@ -102,17 +105,13 @@ fn beside(rows: &Rows<'_>, root: &Root) -> Result<Tables, VolumeError> {
             loaded.valid[row.index()] = u64::decode(bytes);
         })?;
     }
-    let history = &root.history;
-    loaded.versions = rows.in_use(Table::Versions, history.first, history.entries, |row| {
-        (Lpn(row.u32()), ObjectId(row.u32()), row.u64())
-    })?;
-    loaded.pins = rows.pins(root)?;
-    refuse_disorder(&loaded.versions, &[])?;
-    let notes = rows.in_use(Table::Notes, RowId(0), history.notes, Note::decode)?;
+    loaded.pins = rows.pins(root)?.0;
+    rows.refuse_unwritten(root)?;
+    let notes = rows.in_use(Table::Notes, RowId(0), root.history.notes, Note::decode)?;
     let notes: Option<Vec<Note>> = notes.into_iter().collect();
     let none = || VolumeError::Damaged("a row of the notes is none".to_string());
     loaded.notes = notes.ok_or_else(none)?;
-    // Of the history the rows in use were read. A page above others that has rotted would end the next checkpoint.
+    // Of pins and notes the rows in use were read. A page above others that has rotted would end the next checkpoint.
     for &table in Table::all(id).iter().filter(|table| !table.is_live()) {
         rows.stored.check_above(table.id()).map_err(of_store)?;
     }
@@ -191,29 +190,68 @@ impl Rows<'_> {
         })
     }
 
-    fn pins(&self, root: &Root) -> Result<Vec<PinnedInstant>, VolumeError> {
+    /// The pinned instants, each with the rows that it had among those kept up to version 8.
+    fn pins(&self, root: &Root) -> Result<(Vec<PinnedInstant>, Vec<u32>), VolumeError> {
         let pins = self.in_use(Table::Pins, RowId(0), root.history.pins, |row| {
             (row.u64(), row.u32(), row.u32())
         })?;
+        let counts = pins.iter().map(|&(.., count)| count).collect();
+        let pins = pins.iter().map(|&(instant, flags, _)| PinnedInstant {
+            instant,
+            snapshot: flags & 1 != 0,
+            scheduled: flags & 2 != 0,
+        });
+        let pins: Vec<PinnedInstant> = pins.collect();
         refuse_disorder(&[], &pins)?;
-        let all = pins
-            .iter()
-            .map(|&(.., count)| u64::from(count))
-            .sum::<u64>();
+        Ok((pins, counts))
+    }
+
+    /// The entries of the history, in the window and kept behind it.
+    fn history(&self, root: &Root, loaded: &mut Tables) -> Result<(), VolumeError> {
+        if self.id.version >= FIRST_WITH_LIVE_HISTORY {
+            loaded.versions = self.chain(Table::Versions, &root.history.window)?;
+            loaded.kept = self.chain(Table::Kept, &root.history.kept)?;
+            for entries in [&mut loaded.versions, &mut loaded.kept] {
+                refuse_disorder(entries, &[])?;
+                entries.retain(|entry| !entry.is_gap());
+            }
+            return Ok(());
+        }
+        let QueueAt { row, len, .. } = root.history.window.queue;
+        loaded.versions = self.in_use(Table::Versions, RowId(row), len, old_version)?;
+        refuse_disorder(&loaded.versions, &[])?;
+        let (pins, counts) = self.pins(root)?;
+        let all = counts.iter().map(|&count| u64::from(count)).sum::<u64>();
         let all = u32::try_from(all).unwrap_or(u32::MAX);
-        let mut kept = self
-            .in_use(Table::Kept, RowId(0), all, |row| {
-                (Lpn(row.u32()), ObjectId(row.u32()))
-            })?
-            .into_iter();
-        let pins = pins
-            .into_iter()
-            .map(|(instant, flags, count)| PinnedInstant {
-                instant,
-                snapshot: flags & 1 != 0,
-                scheduled: flags & 2 != 0,
-                kept: kept.by_ref().take(count as usize).collect(),
-            });
-        Ok(pins.collect())
+        let kept = self.in_use(Table::Kept, RowId(0), all, old_kept)?;
+        loaded.kept = stamped(&pins, &counts, kept);
+        Ok(())
+    }
+
+    /// Refuses a history whose newest entries were never written. Of the others nothing is read yet.
+    fn refuse_unwritten(&self, root: &Root) -> Result<(), VolumeError> {
+        if self.id.version < FIRST_WITH_LIVE_HISTORY {
+            return Ok(());
+        }
+        let HistoryRoot { window, kept, .. } = root.history;
+        for (table, at) in [(Table::Versions, window), (Table::Kept, kept)] {
+            let (QueueAt { row, len, .. }, rows) = (at.queue, table.rows(self.id));
+            if len > 0 {
+                let last = (u64::from(row) + u64::from(len - 1)) % u64::from(rows.max(1));
+                self.in_use(table, RowId(last as u32), 1, |_| ())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The entries in a queue, gaps included.
+    pub fn chain(&self, table: Table, at: &ChainsAt) -> Result<Vec<VersionEntry>, VolumeError> {
+        let QueueAt { row, len, .. } = at.queue;
+        self.in_use(table, RowId(row), len, |row| VersionEntry {
+            stamp: row.u64(),
+            lpn: Lpn(row.u32()),
+            object: ObjectId(row.u32()),
+            older: EntryNumber(row.u32()),
+        })
     }
 }

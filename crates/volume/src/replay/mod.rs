@@ -6,6 +6,7 @@
 //! | `names` | which objects they mean |
 //! | `state` | the state while events are applied |
 //! | `overlay` | rows of a checkpoint, and what has become of them |
+//! | `history` | the history over its tables, likewise |
 //! | `reopened` | units where something else lies than the checkpoint says |
 //! | `difference` | which objects of the checkpoint stay, told by their references alone |
 //! | `placement` | where everything lies that something refers to in the end |
@@ -35,6 +36,7 @@ use crate::young::Young;
 
 mod difference;
 mod evidence;
+mod history;
 mod locations;
 mod lost;
 mod names;
@@ -45,6 +47,7 @@ mod replayed;
 mod state;
 mod valid;
 
+pub(crate) use history::{ReplayedHistory, brought_into, copied_into};
 pub(crate) use lost::NOWHERE;
 pub(crate) use names::ObjectNames;
 pub(crate) use overlay::RowOverlay;

@@ -96,7 +96,7 @@ impl<'a> ObjectNames<'a> {
 /// Handles that the map or the history of a checkpoint names, and the bases of those; each once or more.
 fn alive(tables: &Tables) -> impl Iterator<Item = ObjectId> + '_ {
     let objects = tables.objects.len();
-    let named = objects_of(&tables.map).chain(tables.kept());
+    let named = objects_of(&tables.map).chain(tables.kept_objects());
     let named = named.filter(move |handle| handle.index() < objects);
     named.flat_map(move |handle| {
         let base = tables.objects[handle.index()].base();

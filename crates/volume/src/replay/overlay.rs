@@ -3,6 +3,7 @@
 //! Invariant: a row that was never set is that of the checkpoint.
 
 use std::collections::HashMap;
+use std::fmt;
 
 /// Rows, some of which differ from those of a checkpoint.
 pub(crate) struct RowOverlay<'a, R> {
@@ -60,6 +61,13 @@ impl<'a, R: Copy> RowOverlay<'a, R> {
             changed: self.changed,
             len: self.len,
         }
+    }
+}
+
+impl<R> fmt::Debug for RowOverlay<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RowOverlay { changed, len, .. } = self;
+        write!(f, "{} of {len} rows changed", changed.len())
     }
 }
 

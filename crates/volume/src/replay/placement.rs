@@ -10,6 +10,7 @@ use flashlore_flash::{Lpn, ObjectId, PackId, Ppn};
 
 use super::difference::Difference;
 use super::evidence::Evidence;
+use super::history::ReplayedHistory;
 use super::overlay::{RowChanges, RowOverlay};
 use super::reopened::Reopened;
 use super::replayed::{Lost, Replayed};
@@ -178,10 +179,9 @@ impl ReplayState<'_> {
             Some(write_seq) => placed.made[write_seq],
             None => number,
         };
-        if let Some(history) = &mut out.history
-            && !self.born.is_empty()
-        {
-            history.rename(name);
+        if !self.born.is_empty() {
+            let history = out.history.take();
+            out.history = history.map(|history| self.rename(id, history, name));
         }
         let kept = self.kept.iter().filter(|(_, more)| **more != 0);
         for (&number, &more) in kept {
@@ -209,7 +209,7 @@ impl ReplayState<'_> {
     }
 
     /// All objects of the checkpoint that something refers to.
-    fn all_of_the_checkpoint(&self, history: &Option<History>) -> Vec<Name> {
+    fn all_of_the_checkpoint(&self, history: &Option<ReplayedHistory>) -> Vec<Name> {
         let rows = self.known.handles();
         let kept = history.iter().flat_map(History::objects);
         let kept = kept.filter(|number| number.index() < rows);

@@ -4,9 +4,9 @@
 
 use std::collections::HashMap;
 
-use flashlore_content::history::History;
 use flashlore_flash::{BlockId, Lpn, ObjectId, Ppn};
 
+use super::history::ReplayedHistory;
 use super::placement::PlacedRows;
 use crate::format::MapRow;
 use crate::notes::Notes;
@@ -36,7 +36,7 @@ pub(crate) struct Replayed {
     /// Rows of the map that changed since the checkpoint.
     pub changed_pages: Vec<Lpn>,
     /// Old versions, where they are kept.
-    pub history: Option<History>,
+    pub history: Option<ReplayedHistory>,
     /// What is said about them.
     pub notes: Notes,
     /// The start of the window as far as it is durable.

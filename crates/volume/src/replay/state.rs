@@ -12,6 +12,7 @@ use flashlore_content::history::{History, TooOld, Version};
 use flashlore_flash::{Lpn, ObjectId};
 
 use super::evidence::{Evidence, ReplayEvent, ReplayEventKind};
+use super::history::{ReplayTables, ReplayedHistory, renamed};
 use super::names::ObjectNames;
 use super::overlay::RowOverlay;
 use crate::error::VolumeError;
@@ -33,7 +34,8 @@ pub(super) struct ReplayState<'a> {
     pub changed: Vec<Lpn>,
     /// Which objects the events mean.
     pub names: &'a ObjectNames<'a>,
-    pub history: Option<History>,
+    pub history: Option<ReplayedHistory>,
+    history_tables: ReplayTables,
     /// By number, how many more entries of the history refer to an object than in the checkpoint.
     pub kept: HashMap<ObjectId, i64>,
     pub notes: Notes,
@@ -51,10 +53,21 @@ impl<'a> ReplayState<'a> {
         (tables, known): (&Tables, Known<'a>),
         names: &'a ObjectNames<'a>,
     ) -> Self {
-        let history = history_options(id).map(|options| {
-            let versions = tables.versions.iter().copied();
-            let pins = tables.pins.iter().cloned();
-            History::restore(id.exported, options, root.history.oldest, versions, pins)
+        let history_tables = match known {
+            Known::Loaded(_) => ReplayTables::empty(),
+            Known::Stored(rows) => ReplayTables::over(rows.tables(), id),
+        };
+        let history = history_options(id).map(|options| match known {
+            Known::Loaded(_) => {
+                let stands = (root.history.oldest, &tables.pins[..]);
+                let window = tables.versions.iter().copied();
+                let kept = tables.kept.iter().copied();
+                History::restore(&history_tables, id.exported, options, stands, window, kept)
+            }
+            Known::Stored(_) => {
+                let at = root.history.at(&tables.pins);
+                History::stored(&history_tables, id.exported, options, &at)
+            }
         });
         ReplayState {
             plain: !id.has_objects(),
@@ -67,6 +80,7 @@ impl<'a> ReplayState<'a> {
             changed: Vec::new(),
             names,
             history,
+            history_tables,
             notes: Notes::restore(id, &tables.notes),
             born: Vec::new(),
             numbers: HashMap::new(),
@@ -215,6 +229,16 @@ impl<'a> ReplayState<'a> {
                 history.record(lpn, number, stamp);
             }
         }
+    }
+
+    /// Names what the history recorded anew.
+    pub fn rename(
+        &self,
+        id: &Identity,
+        history: ReplayedHistory,
+        name: impl Fn(ObjectId) -> ObjectId,
+    ) -> ReplayedHistory {
+        renamed(history, id, &self.history_tables, name)
     }
 
     fn set(&mut self, lpn: Lpn, write_seq: u64) {

@@ -24,12 +24,12 @@ pub struct Loaded {
 }
 
 /// The rows of a table that are in use.
-fn in_use(id: &Identity, root: &Root, tables: &load::Tables, table: Table) -> Vec<Range<u32>> {
+fn in_use(id: &Identity, root: &Root, table: Table) -> Vec<Range<u32>> {
     let history = &root.history;
     let (first, count) = match table {
-        Table::Versions => (history.first.0, history.entries),
+        Table::Versions => (history.window.queue.row, history.window.queue.len),
+        Table::Kept => (history.kept.queue.row, history.kept.queue.len),
         Table::Pins => (0, history.pins),
-        Table::Kept => (0, tables.pins.iter().map(|pin| pin.kept.len() as u32).sum()),
         Table::Notes => (0, history.notes),
         _ => (0, table.rows(id)),
     };
@@ -51,7 +51,7 @@ impl Loaded {
         let stored = Stored::open(medium, areas.store, id.key).expect("it has been read");
         let mut table_pages = Vec::new();
         for &table in Table::all(id) {
-            for rows in in_use(id, &root, &tables, table) {
+            for rows in in_use(id, &root, table) {
                 let note = &mut |page: &StoredPage<'_>| {
                     let at = areas.store.slot(page.slot);
                     if !table_pages.contains(&at) {

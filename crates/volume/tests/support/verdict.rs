@@ -73,6 +73,10 @@ fn is_page_of_rows(error: &VolumeError) -> bool {
         Table::Packs,
         Table::Owners,
         Table::FreeHandles,
+        Table::Versions,
+        Table::Heads,
+        Table::Kept,
+        Table::KeptHeads,
     ];
     let mut names = tables
         .map(|table| format!("of table {},", table as u8))

@@ -1,6 +1,6 @@
 //! Tables in memory that give handles out in the order in which a volume does: the same rule, written down the plain way.
 
-use flashlore_flash::{Flash, FreeRows, Links, Lpn, Row, TableName, Tables};
+use flashlore_flash::{Chunks, Flash, FreeRows, Links, Lpn, QueueAt, Row, TableName, Tables};
 use flashlore_volume::Identity;
 use flashlore_volume::format::Table;
 
@@ -22,6 +22,7 @@ impl VolumeOrder {
 
 impl Tables for VolumeOrder {
     type Of<R: Row> = Vec<R>;
+    type Queue<R: Row> = Chunks<R>;
     type Note = ();
     type Free = PageLists;
 
@@ -31,6 +32,10 @@ impl Tables for VolumeOrder {
 
     fn filled<R: Row>(&self, _name: TableName, row: R, rows: usize) -> Vec<R> {
         vec![row; rows]
+    }
+
+    fn queue<R: Row>(&self, _name: TableName, at: QueueAt) -> Chunks<R> {
+        Chunks::starting_at(at.first)
     }
 
     fn free_handles(&self, exported: u32) -> PageLists {

@@ -9,7 +9,7 @@ use flashlore_content::history::{History, TooOld, Version};
 use flashlore_flash::{Flash, Lpn, ObjectId};
 
 use super::Store;
-use crate::content::parts::{CoreOf, Failure, Parts};
+use crate::content::parts::{CoreOf, Failure, Parts, TablesOf};
 use crate::error::FtlError;
 use crate::policies::history::Versions;
 
@@ -48,7 +48,8 @@ impl<T: Parts> Store<T> {
     /// [`FtlError::ProtectedEntries`].
     #[inline(always)]
     pub fn room_for_entry(&mut self, core: &mut CoreOf<T>) -> Result<(), Failure<T>> {
-        let full = |v: &Versions| v.is_recording() && v.protects() && v.history.is_full();
+        let full =
+            |v: &Versions<TablesOf<T>>| v.is_recording() && v.protects() && v.history.is_full();
         if !self.policies.versions.as_ref().is_some_and(full) {
             return Ok(());
         }
@@ -121,7 +122,7 @@ impl<T: Parts> Store<T> {
     pub fn on_history<R>(
         &mut self,
         core: &mut CoreOf<T>,
-        change: impl FnOnce(&mut History, &mut dyn FnMut(ObjectId)) -> R,
+        change: impl FnOnce(&mut History<TablesOf<T>>, &mut dyn FnMut(ObjectId)) -> R,
     ) -> Option<R> {
         let Versions {
             history, dropped, ..

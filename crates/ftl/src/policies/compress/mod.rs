@@ -17,7 +17,7 @@ pub struct Compress {
 }
 
 /// The policy, if values are to be compressed.
-pub(super) fn room(asked: &Asked) -> Option<Compress> {
+pub(super) fn room<S>(asked: &Asked<'_, S>) -> Option<Compress> {
     let compresses = asked.encoding.is_some_and(|options| options.compress);
     compresses.then(Compress::default)
 }

@@ -15,7 +15,7 @@ use super::{Asked, How, Policy, Served, Unhashed};
 use crate::mapping::objects::Objects;
 
 /// The policy as it is asked for.
-pub(super) fn room<I: FingerprintIndex>(asked: &Asked) -> Dedup<I> {
+pub(super) fn room<I: FingerprintIndex, S>(asked: &Asked<'_, S>) -> Dedup<I> {
     Dedup::new(asked.dedup, asked.most_objects)
 }
 

@@ -44,7 +44,7 @@ pub struct Delta {
 }
 
 /// The policy, if updates are to be stored as deltas.
-pub(super) fn room(asked: &Asked) -> Option<Delta> {
+pub(super) fn room<S>(asked: &Asked<'_, S>) -> Option<Delta> {
     let options = asked.encoding.filter(|options| options.deltas)?;
     Some(Delta::new(options, asked.exported, asked.most_objects))
 }

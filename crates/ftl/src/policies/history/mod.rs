@@ -75,16 +75,16 @@ pub struct RewindCost {
 }
 
 /// The policy, if old versions are to be kept.
-pub(super) fn room(asked: &Asked) -> Option<Versions> {
+pub(super) fn room<S: Tables>(asked: &Asked<'_, S>) -> Option<Versions<S>> {
     let options = asked.versions.clone()?;
-    Some(Versions::new(asked.exported, options))
+    Some(Versions::new(asked.tables, asked.exported, options))
 }
 
 /// The history of a device.
 #[derive(Debug)]
-pub struct Versions {
+pub struct Versions<S: Tables> {
     /// What every page referred to, until when.
-    pub history: History,
+    pub history: History<S>,
     /// Counts since the start or the end of warm-up.
     pub counters: VersionCounters,
     /// Entries on flash.
@@ -118,29 +118,29 @@ pub fn instant_before(now: u64, span: u64, unproven: &[(u64, u64)]) -> u64 {
     at.saturating_sub(left)
 }
 
-impl Versions {
+impl<S: Tables> Versions<S> {
     /// Nothing is recorded until [`Versions::begin`].
-    pub fn new(exported: u32, options: VersionsOptions) -> Self {
+    pub fn new(tables: &S, exported: u32, options: VersionsOptions) -> Self {
+        let history = History::new(tables, exported, options.history.clone());
         Versions {
-            history: History::new(exported, options.history.clone()),
+            recording: false,
+            ..Versions::restore(history, options)
+        }
+    }
+
+    /// A history that is there already; changes are recorded.
+    pub fn restore(history: History<S>, options: VersionsOptions) -> Self {
+        Versions {
+            history,
             counters: VersionCounters::default(),
             tier: options.entries_in_ram.map(Tier::new),
             options,
             next_thinning: 0,
             now: 0,
             guarded: None,
-            recording: false,
+            recording: true,
             dropped: Vec::new(),
             unproven: Vec::new(),
-        }
-    }
-
-    /// A history that is there already; changes are recorded.
-    pub fn restore(history: History, options: VersionsOptions) -> Self {
-        Versions {
-            history,
-            recording: true,
-            ..Versions::new(0, options)
         }
     }
 
@@ -239,7 +239,7 @@ impl Versions {
     }
 }
 
-impl<C: Content, V: Clone, S: Tables> Policy<C, V, S> for Versions {
+impl<C: Content, V: Clone, S: Tables> Policy<C, V, S> for Versions<S> {
     #[inline(always)]
     fn prefetch(&self, lpn: Lpn) {
         self.history.prefetch(lpn);
@@ -258,14 +258,6 @@ impl<C: Content, V: Clone, S: Tables> Policy<C, V, S> for Versions {
             }
             Owned::Pack(_) | Owned::MapPage(_) => {}
         }
-    }
-
-    fn on_checkpoint(&mut self) {
-        self.history.tidy();
-    }
-
-    fn on_stored(&mut self) {
-        self.history.note_stored();
     }
 
     fn location(&self, owned: Owned) -> Option<Ppn> {

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use flashlore_content::history::{History, PAPER_ENTRY_BYTES};
 use flashlore_flash::geometry::UNIT_BYTES;
-use flashlore_flash::{Owner, Ppn, TableId};
+use flashlore_flash::{Owner, Ppn, TableId, Tables};
 
 /// Entries of a table.
 pub const TABLE_ENTRIES: u32 = UNIT_BYTES / PAPER_ENTRY_BYTES as u32;
@@ -86,14 +86,14 @@ impl Tier {
     }
 
     /// The stamp of the last entry of the next table, if RAM has no room for all entries.
-    pub(crate) fn next(&self, history: &mut History) -> Option<u64> {
+    pub(crate) fn next<S: Tables>(&self, history: &mut History<S>) -> Option<u64> {
         let upto = self.upto(history);
         let beyond = history.entries_after(upto) > self.in_ram;
         beyond.then(|| history.stamp_after(upto, TABLE_ENTRIES))?
     }
 
     /// Entries after this stamp are in RAM alone.
-    pub(crate) fn upto(&self, history: &History) -> u64 {
+    pub(crate) fn upto<S: Tables>(&self, history: &History<S>) -> u64 {
         self.upto.max(history.oldest())
     }
 

@@ -48,7 +48,7 @@ pub struct Scan<C> {
 }
 
 /// The policy, if what is not hashed when it is written is to be hashed in idle time.
-pub(super) fn room<C: Content>(asked: &Asked) -> Option<Scan<C>> {
+pub(super) fn room<C: Content, S>(asked: &Asked<'_, S>) -> Option<Scan<C>> {
     asked
         .dedup
         .out_of_line

@@ -32,7 +32,7 @@ pub struct PrefetchCounters {
 /// The policy: a device has it once it is asked for how many entries ([`ContentDevice::with_prefetch`]).
 ///
 /// [`ContentDevice::with_prefetch`]: crate::ContentDevice::with_prefetch
-pub(super) fn room(_: &Asked) -> Option<Prefetch> {
+pub(super) fn room<S>(_: &Asked<'_, S>) -> Option<Prefetch> {
     None
 }
 

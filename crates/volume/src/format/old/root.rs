@@ -17,10 +17,11 @@
 //! | 64 | 4 each | slots of the directory pages, all ones for a page never written |
 
 use flashlore_content::VolumeKey;
+use flashlore_content::history::ChainsAt;
+use flashlore_flash::QueueAt;
 use flashlore_ftl::mapping::tallies::Tallies;
 
 use super::tables::TableSlot;
-use crate::format::address::RowId;
 use crate::format::cursor::Reader;
 use crate::format::{HistoryRoot, Root};
 
@@ -50,8 +51,15 @@ impl OldRoot {
         let stamp = fields.u64();
         let history = HistoryRoot {
             oldest: fields.u64(),
-            first: RowId(fields.u32()),
-            entries: fields.u32(),
+            window: ChainsAt {
+                queue: QueueAt {
+                    row: fields.u32(),
+                    len: fields.u32(),
+                    ..QueueAt::default()
+                },
+                gaps: 0,
+            },
+            kept: ChainsAt::default(),
             pins: u32::from(fields.u16()),
             notes: u32::from(fields.u16()),
         };

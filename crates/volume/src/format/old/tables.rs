@@ -186,7 +186,8 @@ fn pages_in_use(id: &Identity, history: &HistoryRoot, kept: u32) -> BTreeSet<Tab
             }
         }
     };
-    add(Table::Versions, history.first, history.entries);
+    let window = &history.window.queue;
+    add(Table::Versions, RowId(window.row), window.len);
     add(Table::Pins, RowId(0), history.pins);
     add(Table::Kept, RowId(0), kept);
     add(Table::Notes, RowId(0), history.notes);
