@@ -80,13 +80,22 @@ impl Volume {
             versioned.limit();
         }
         match self.layer.history() {
-            Some(history) if history.is_full() => Err(VolumeError::HistoryFull {
-                entries: history.len() as u64,
-                needed: 1,
-                holders: history.holders(),
-            }),
+            Some(history) if history.is_full() => Err(self.history_full(history, 1)),
             _ => Ok(()),
         }
+    }
+
+    /// The history has no room for so many entries.
+    fn history_full(&self, history: &StoredHistory, needed: u64) -> VolumeError {
+        let holders = self.look_over(|_| history.holders());
+        holders.map_or_else(
+            |error| error,
+            |holders| VolumeError::HistoryFull {
+                entries: history.len() as u64,
+                needed,
+                holders,
+            },
+        )
     }
 
     /// Reads what a page held at an instant; zeros if nothing.
@@ -118,12 +127,17 @@ impl Volume {
         Ok(())
     }
 
-    /// The object that a page referred to at an instant, if to any.
-    fn object_at(&mut self, lpn: Lpn, instant: u64) -> Result<Option<ObjectId>, VolumeError> {
+    /// What a page referred to at an instant, with the present resolved.
+    fn version_at(&mut self, lpn: Lpn, instant: u64) -> Result<Version, VolumeError> {
         let version = |volume: &mut Volume| {
             Ok::<_, VolumeError>(volume.versioned()?.version_at(lpn, instant)?)
         };
-        match self.look(lpn, version)?? {
+        self.look(lpn, version)?
+    }
+
+    /// The object that a page referred to at an instant, if to any.
+    fn object_at(&mut self, lpn: Lpn, instant: u64) -> Result<Option<ObjectId>, VolumeError> {
+        match self.version_at(lpn, instant)? {
             Version::Object(object) => Ok(Some(object)),
             Version::Nothing | Version::Current => Ok(None),
             Version::Purged => Err(VolumeError::Purged { lpn, instant }),
@@ -136,14 +150,7 @@ impl Volume {
     /// # Errors
     /// An instant that is not remembered, or no history.
     pub fn missing_at(&self, instant: u64) -> Result<Vec<Lpn>, VolumeError> {
-        let mut missing = Vec::new();
-        self.history()?.changed_since(instant, |lpn, version| {
-            if version == Version::Purged {
-                missing.push(lpn);
-            }
-        })?;
-        missing.sort_unstable();
-        Ok(missing)
+        self.pages_changed_since(instant, |version| version == Version::Purged)
     }
 
     /// The instants of the changes in the window, in no order: one for each change of a page.
@@ -151,16 +158,17 @@ impl Volume {
     /// # Errors
     /// It keeps no history.
     pub fn change_stamps(&self) -> Result<Vec<u64>, VolumeError> {
-        Ok(self.history()?.stamps().collect())
+        let history = self.history()?;
+        self.look_over(|_| history.stamps().collect())
     }
 
     /// Whether an instant can be read and rewound to.
     ///
     /// # Errors
     /// Why not: it is not remembered, has not come, or there is no history.
-    pub fn knows_instant(&mut self, instant: u64) -> Result<(), VolumeError> {
+    pub fn knows_instant(&self, instant: u64) -> Result<(), VolumeError> {
         self.refuse_ahead(self.stamp, instant)?;
-        self.held_at(instant, Lpn(0)).map(drop)
+        Ok(self.history()?.knows(instant)?)
     }
 
     /// Refuses an instant that has not come by `now`, nor by the last change if the clock went back.
@@ -179,7 +187,7 @@ impl Volume {
     /// Out of range, an instant that is not remembered, or no history.
     pub fn held_at(&mut self, instant: u64, lpn: Lpn) -> Result<bool, VolumeError> {
         self.check_range(lpn)?;
-        Ok(self.versioned()?.version_at(lpn, instant)? != Version::Nothing)
+        Ok(self.version_at(lpn, instant)? != Version::Nothing)
     }
 
     /// Where what a page held at an instant is to be read, as [`Volume::plan_read`].
@@ -210,11 +218,7 @@ impl Volume {
             return Ok(found);
         }
         for lpn in self.changed_since(one.min(other))? {
-            let versioned = self.versioned()?;
-            let versions = (
-                versioned.version_at(lpn, one)?,
-                versioned.version_at(lpn, other)?,
-            );
+            let versions = (self.version_at(lpn, one)?, self.version_at(lpn, other)?);
             if versions.0 == Version::Purged || versions.1 == Version::Purged {
                 found.missing.push(lpn);
                 continue;
@@ -238,9 +242,23 @@ impl Volume {
     /// # Errors
     /// An instant that is not remembered, or no history.
     pub fn changed_since(&self, instant: u64) -> Result<Vec<Lpn>, VolumeError> {
+        self.pages_changed_since(instant, |_| true)
+    }
+
+    /// Those of them that held something of this kind then.
+    fn pages_changed_since(
+        &self,
+        instant: u64,
+        is_wanted: impl Fn(Version) -> bool,
+    ) -> Result<Vec<Lpn>, VolumeError> {
+        let history = self.history()?;
         let mut changed = Vec::new();
-        self.history()?
-            .changed_since(instant, |lpn, _| changed.push(lpn))?;
+        let mut tell = |lpn, version| {
+            if is_wanted(version) {
+                changed.push(lpn);
+            }
+        };
+        self.look_over(|_| history.changed_since(instant, &mut tell))??;
         changed.sort_unstable();
         Ok(changed)
     }
@@ -276,12 +294,9 @@ impl Volume {
             }
             _ => u64::MAX,
         };
-        if !changed.is_empty() && !history.has_room_for(needed, latest) {
-            return Err(VolumeError::HistoryFull {
-                entries: history.len() as u64,
-                needed: needed as u64,
-                holders: history.holders(),
-            });
+        let has_room = || history.has_room_for(needed, latest);
+        if !changed.is_empty() && !self.look_over(|_| has_room())? {
+            return Err(self.history_full(history, needed as u64));
         }
         self.begin_change_about(now, instant)?;
         self.make_room_for_tables()?;
@@ -503,6 +518,7 @@ impl Volume {
     pub fn delete_snapshot(&mut self, now: u64, instant: u64) -> Result<bool, VolumeError> {
         self.history()?;
         self.begin_release(now)?;
+        self.make_room_for_tables()?;
         if !self.versioned()?.delete_snapshot(instant) {
             return Ok(false);
         }

@@ -39,11 +39,14 @@ impl Volume {
         if first >= end {
             return Ok(Purged::default());
         }
-        let last = history.last_change(first..end);
+        let everything = first == Lpn(0) && end == Lpn(self.exported());
+        let last = self.look_over(|_| match everything {
+            true => history.newest_change(),
+            false => history.last_change(first..end),
+        })?;
         if let Some(last) = last {
             self.refuse_protected(now, last)?;
         }
-        let everything = first == Lpn(0) && end == Lpn(self.exported());
         let before = last.unwrap_or(self.history()?.oldest());
         self.begin_release(now)?;
         self.make_room_for_tables()?;

@@ -269,6 +269,16 @@ impl Volume {
         }
     }
 
+    /// The same of what concerns no address alone.
+    pub(crate) fn look_over<A>(&self, look: impl FnOnce(&Self) -> A) -> Result<A, VolumeError> {
+        let before = self.layer.core().flash().failures_of_tables();
+        let found = look(self);
+        match self.layer.core().flash().forgive_tables(before) {
+            Some(source) => Err(source.into()),
+            None => Ok(found),
+        }
+    }
+
     /// Does something that changes nothing and answers as well as it can.
     fn glance<A>(&self, glance: impl FnOnce(&dyn Layer) -> A) -> A {
         let nand = self.layer.core().flash();

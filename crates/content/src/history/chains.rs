@@ -322,6 +322,9 @@ impl<S: Tables> Chains<S> {
 
     /// The oldest entry of a page with a stamp above this one, if there is one.
     pub fn first_after(&self, lpn: Lpn, stamp: u64) -> Option<VersionEntry> {
+        if stamp >= self.newest {
+            return None;
+        }
         let newest = self.head(lpn);
         let chain = std::iter::successors(newest, |&number| self.before(number));
         let entries = chain.map(|number| self.log.get(number));

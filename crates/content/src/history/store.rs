@@ -276,7 +276,11 @@ impl<S: Tables> History<S> {
         instant >= self.oldest || self.pins.contains(instant)
     }
 
-    fn demand_exact(&self, instant: u64) -> Result<(), TooOld> {
+    /// Whether the state at an instant is exactly known.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn knows(&self, instant: u64) -> Result<(), TooOld> {
         match self.is_exact(instant) {
             true => Ok(()),
             false => Err(TooOld {
@@ -350,7 +354,7 @@ impl<S: Tables> History<S> {
     /// # Panics
     /// If there is no such page.
     pub fn at(&self, lpn: Lpn, instant: u64) -> Result<Version, TooOld> {
-        self.demand_exact(instant)?;
+        self.knows(instant)?;
         if instant < self.oldest
             && let Some(object) = self.pins.at_instant(lpn, instant)
         {
@@ -371,7 +375,7 @@ impl<S: Tables> History<S> {
         instant: u64,
         mut tell: impl FnMut(Lpn, Version),
     ) -> Result<(), TooOld> {
-        self.demand_exact(instant)?;
+        self.knows(instant)?;
         let mut told = FxHashSet::default();
         if instant < self.oldest {
             for VersionEntry { lpn, object, .. } in self.pins.after(instant) {
@@ -402,7 +406,7 @@ impl<S: Tables> History<S> {
     /// # Errors
     /// If the instant is not remembered.
     pub fn snapshot(&mut self, instant: u64) -> Result<(), TooOld> {
-        self.demand_exact(instant)?;
+        self.knows(instant)?;
         self.pins.add_snapshot(instant);
         Ok(())
     }
@@ -474,7 +478,7 @@ impl<S: Tables> History<S> {
     /// snapshots that this ended. Each object reference given up is told to `drop`.
     pub fn forget_before(&mut self, to: u64, drop: &mut impl FnMut(ObjectId)) -> Vec<u64> {
         let to = to.max(self.oldest);
-        let last = self.chains.newest();
+        let last = self.newest_change();
         let changed = |&instant: &u64| {
             let pins = &self.pins;
             last.is_some_and(|last| last > instant) || pins.after(instant).next().is_some()
@@ -491,6 +495,11 @@ impl<S: Tables> History<S> {
         }
         self.advance(to, drop);
         ended
+    }
+
+    /// When the last change of any page in the window was.
+    pub fn newest_change(&self) -> Option<u64> {
+        self.chains.newest()
     }
 
     /// When the last change of any of these pages in the window was.

@@ -1117,3 +1117,39 @@ fn a_write_beyond_the_cut_has_no_handle() {
     };
     scenario.play().unwrap();
 }
+
+/// The page of the newest entries of pages was damaged, and the present could not be read as an instant: it was asked which
+/// changes came after the last one.
+#[test]
+fn the_last_instant_needs_no_old_versions() {
+    let setup = Setup {
+        history: history(30, 0, false),
+        alignment: 4096,
+        blocks: 10,
+        crowded: true,
+        garbage: false,
+        index_entries: 1,
+        similar: Some(1),
+        ..setup(Policy::DedupTrusted, 2, 2)
+    };
+    let before = [
+        write_at(Lpn(0), 2, 999_576),
+        write_at(Lpn(1), FAMILIES + 1005, 999_577),
+        Op::Trim { lpn: Lpn(1) },
+        Op::Purge { first: 0, end: 3 },
+        write_at(Lpn(0), FAMILIES + 1006, 999_577),
+        Op::Trim { lpn: Lpn(0) },
+    ];
+    let damaged = Generation {
+        trouble: Trouble::Cut(50),
+        style: Style::Shuffled { percent: 50 },
+        seed: 3_077_322_214,
+        damage: Some(Strike::Zero {
+            at: 405_504,
+            len: 512,
+        }),
+        ..Generation::calm(before.into())
+    };
+    let generations = vec![damaged, Generation::calm(Arc::new([]))];
+    Scenario { setup, generations }.play().unwrap();
+}
