@@ -432,6 +432,60 @@ fn with_history() -> Identity {
     }
 }
 
+/// What the tables say of old versions: an entry, a link or a head that is wrong is told by check.
+#[test]
+fn a_wrong_link_of_old_versions_is_told_by_check() {
+    let id = with_history();
+    const ENTRY: usize = 20;
+    let wrong: [(&str, u8, usize, &[u8], &str); 6] = [
+        ("the head of a page", 12, 4 * 3, &[1], "head"),
+        (
+            "the head of a page in what is kept",
+            13,
+            4 * 2,
+            &[1],
+            "head",
+        ),
+        ("an older entry", 4, 60 * ENTRY + 16, &[1], "linked"),
+        (
+            "a page that does not have it",
+            4,
+            60 * ENTRY + 8,
+            &[1],
+            "entry",
+        ),
+        ("a gap nobody counts", 4, 60 * ENTRY + 8, &[0xff; 8], "gaps"),
+        ("what no pin keeps", 6, 0, &[0; 8], "no pin keeps"),
+    ];
+    for (what, table, at, put, expected) in wrong {
+        let medium = made(&id);
+        let mut volume = open(&medium);
+        let mut write = |volume: &mut Volume, n: u32| {
+            let (now, lpn) = (u64::from(n), Lpn(n % 20));
+            volume.write(now, lpn, &page(n % 30 + 1)).unwrap();
+        };
+        (0..20).for_each(|n| write(&mut volume, n));
+        let instant = volume.snapshot(20).unwrap();
+        (21..100).for_each(|n| write(&mut volume, n));
+        // What the first two of these pages held at the snapshot is kept, and nothing else.
+        volume.forget_before(200, instant + 2).unwrap();
+        volume.close().unwrap();
+        assert!(check(&*medium, true).unwrap().is_clean(), "{what}");
+        let medium = rewritten(&id, medium, |bytes, areas| {
+            for leaf in leaves(bytes, areas, table) {
+                let here = &mut bytes[leaf + 32 + at..][..put.len()];
+                match put {
+                    [bits] => here[0] ^= bits,
+                    put => here.copy_from_slice(put),
+                }
+            }
+        });
+        let report = check(&*medium, true).unwrap();
+        let is_told = |error: &String| error.contains("history") && error.contains(expected);
+        assert!(report.errors.iter().any(is_told), "{what}: {report:?}");
+    }
+}
+
 #[test]
 fn pages_of_the_history_that_nobody_needs_may_rot() {
     let id = with_history();

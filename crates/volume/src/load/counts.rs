@@ -47,6 +47,7 @@ pub(super) fn check(
         check_owners(&rows, &owners)?;
         return check_tallies(root, tallies);
     }
+    check_history(&rows, root, tables)?;
     let references = references(tables);
     let spilled = spilled(&rows, root.tallies.spilled)?;
     match id.trusts_digests() {
@@ -54,7 +55,6 @@ pub(super) fn check(
         true => check_objects::<Digest>(&rows, &references, &spilled)?,
     }
     check_packs(&rows, root, tables, &references)?;
-    check_history(&rows, root, tables)?;
     check_free(&rows, |handle| references.get(handle.index()).copied())?;
     check_owners(&rows, &owners(tables, &references))?;
     check_tallies(root, tallies(root, tables, &references))
