@@ -105,6 +105,9 @@ pub trait Note: Row + PartialEq + Default {
     /// Whether it keeps anything.
     const ON: bool = true;
 
+    /// How many rows of a table may be remembered in memory, where they can be found again.
+    const MOST_REMEMBERED: usize = usize::MAX;
+
     /// The value of the object lies in this slot of a packed page, in so many bytes.
     fn note_slot(&mut self, slot: PackSlot, length: u16);
 

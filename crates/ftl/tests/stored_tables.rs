@@ -136,6 +136,9 @@ impl Row for Noted {
 }
 
 impl Note for Noted {
+    /// So few that what is merged next has to be found again and again.
+    const MOST_REMEMBERED: usize = 8;
+
     fn note_slot(&mut self, slot: PackSlot, length: u16) {
         self.slot = slot.0;
         self.length = length;

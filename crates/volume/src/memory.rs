@@ -10,6 +10,7 @@ use flashlore_ftl::mapping::packs::NewPack;
 
 use crate::format::areas::slots;
 use crate::format::journal::ENTRY_BYTES;
+use crate::format::rows::MOST_REMEMBERED;
 use crate::format::{BlockRow, Identity, JournalEntry, ObjectNote, ObjectRow, Table};
 use crate::nand::BlockLife;
 use crate::open::{CHECKPOINT_AFTER, TABLE_MEMORY};
@@ -33,8 +34,8 @@ const LEAST_TABLES: u64 = 32 << 20;
 const TABLE_PAGE: u64 = flashlore_metadata::PAGE_BYTES as u64 + 64;
 /// Bytes of the count of a slot of the tables, and of what is marked of it.
 const SLOT: u64 = 3;
-/// Bytes of a packed page in the line of those that are to be merged, in which no more than every second unit can be.
-const IN_LINE: u64 = 16;
+/// Bytes of a packed page in the line of those that are to be merged, with what that grows by and what a round finds meanwhile.
+const IN_LINE: u64 = 48;
 /// Bitmaps of valid units while a volume is opened: as the checkpoint has it, as it is in the end, and one that is compared.
 const VALID: u64 = 3;
 /// Bytes of the translation layer's record of a block, and of its free list or its queue.
@@ -176,7 +177,9 @@ impl Sizes {
             bytes_held += self.index * INDEX;
         }
         if self.packs > 0 {
-            bytes_held += self.packs / 2 * IN_LINE + self.exported;
+            // No more than every second unit can be in line.
+            let in_line = (self.packs / 2).min(MOST_REMEMBERED as u64);
+            bytes_held += in_line * IN_LINE + self.exported;
         }
         bytes_held
     }

@@ -29,7 +29,7 @@ use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::hints::prefetch;
 use flashlore_flash::{Lpn, Note, ObjectId, PackId, PackSlot, Ppn, Table, TableName, Tables};
 
-use self::line::{Line, SPARE_TURNS, stays_in_line};
+use self::line::{Line, Pages};
 
 pub use self::row::{NewPack, Pack, PackTallies, RestoredPack};
 
@@ -133,7 +133,7 @@ impl<E: Clone, S: Tables> Packs<E, S> {
             rows: tables.empty(TableName::Packs, 0),
             slots: Vec::new(),
             tallies: PackTallies::default(),
-            line: Line::default(),
+            line: Line::new(S::Note::MOST_REMEMBERED),
             filling: [None, None],
             spare: Vec::new(),
             waiting: VecDeque::new(),
@@ -309,34 +309,44 @@ impl<E: Clone, S: Tables> Packs<E, S> {
         });
         if is_live {
             self.tallies.live += 1;
-            self.line.first.push_back((pack, number));
-            self.tidy_line();
+            let has_turn = self.with_line(|line, pages| line.push(pack, pages));
+            self.note_turn(pack, true, has_turn);
         }
     }
 
-    /// Takes out of line what needs not stand there, once that may be more than all that must.
-    fn tidy_line(&mut self) {
-        if self.line.first.len() <= 2 * self.tallies.live as usize + SPARE_TURNS {
-            return;
+    /// Does something with the line and the rows.
+    fn with_line<A>(&mut self, act: impl FnOnce(&mut Line, &mut Pages<'_, S::Of<Pack>>) -> A) -> A {
+        let mut pages = Pages {
+            rows: &mut self.rows,
+            numbers: self.tallies.numbers,
+            filled: self.tallies.filled,
+            live: self.tallies.live,
+        };
+        act(&mut self.line, &mut pages)
+    }
+
+    /// Marks in its row whether a page has a turn in line, if the mark is another.
+    fn note_turn(&mut self, pack: PackId, before: bool, has_turn: bool) {
+        if before != has_turn {
+            self.change(pack, |row| row.in_line = has_turn);
         }
-        let rows = &mut self.rows;
-        self.line.first.retain(|&turn| stays_in_line(rows, turn));
     }
 
     /// A logical page refers to a delta packed here, to which none did.
     pub fn gain_live(&mut self, pack: PackId) {
-        let (before, number) = self.change(pack, |row| {
+        let before = self.change(pack, |row| {
             let before = *row;
             row.live_slots += 1;
-            row.in_line |= row.is_live();
-            (before, row.number)
+            before
         });
         if before.live_slots > 0 || !before.location.is_some() {
             return;
         }
         self.tallies.live += 1;
-        if !before.in_line && self.is_looked_at(pack, number) {
-            self.line.bring_back(pack, number, self.tallies.filled);
+        if !before.in_line && self.is_looked_at(pack, before.number) {
+            let has_turn =
+                self.with_line(|line, pages| line.bring_back(pack, before.number, pages));
+            self.note_turn(pack, false, has_turn);
         }
     }
 
@@ -472,13 +482,8 @@ impl<E: Clone, S: Tables> Packs<E, S> {
     /// The page on flash with live slots that was filled longest ago, of those that were looked at. What stands before it in
     /// line leaves that.
     pub fn oldest_live(&mut self) -> Option<PackId> {
-        loop {
-            let turn = self.line.foremost(self.tallies.filled)?;
-            if stays_in_line(&mut self.rows, turn) {
-                return Some(turn.0);
-            }
-            self.line.pop(self.tallies.filled);
-        }
+        let looked_at = self.looked_at();
+        self.with_line(|line, pages| line.foremost(pages, &looked_at))
     }
 
     /// Whether all that is named of a page fits into one that is being filled.

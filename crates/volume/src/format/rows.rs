@@ -135,7 +135,13 @@ impl Row for ObjectNote {
     }
 }
 
+/// Packed pages of which is remembered when they are to be merged, of how many there may be: looking for as many more takes
+/// a look at all of them.
+pub const MOST_REMEMBERED: usize = 1 << 21;
+
 impl Note for ObjectNote {
+    const MOST_REMEMBERED: usize = MOST_REMEMBERED;
+
     fn note_slot(&mut self, slot: PackSlot, length: u16) {
         self.length = length;
         self.slot = slot.0 | self.slot & UNREADABLE;

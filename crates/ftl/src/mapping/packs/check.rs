@@ -43,6 +43,10 @@ impl<E: Clone, S: Tables> Packs<E, S> {
         if let Some(pack) = counted.keys().next() {
             return Err(format!("packed page {pack} holds something, and is free"));
         }
+        let rows = self.used().map(|(pack, _)| (pack, self.row(pack)));
+        let looked_at = |&(pack, row): &(PackId, Pack)| self.is_looked_at(pack, row.number);
+        let in_line = rows.filter(|(_, row)| row.is_live()).filter(looked_at);
+        self.line.check(in_line, self.tallies.filled)?;
         let tallies = (self.tallies.on_flash, self.tallies.live);
         match (on_flash, live) == tallies {
             true => Ok(()),

@@ -8,7 +8,7 @@
 use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::{PackId, Ppn, Table, Tables};
 
-use super::line::nth;
+use super::line::{Line, Pages, nth};
 use super::row::{NewPack, Pack, PackTallies, RestoredPack};
 use super::{Filler, Filling, HEADER_BYTES, Packs, Slot, slot_bytes};
 
@@ -70,12 +70,11 @@ impl<E: Clone, S: Tables> Packs<E, S> {
             if row.on_flash().is_none() || self.is_looked_at(pack, row.number) {
                 continue;
             }
-            if row.is_live() {
-                self.line.bring_back(pack, row.number, self.tallies.filled);
-            }
-            if row.in_line != row.is_live() {
-                self.change(pack, |row| row.in_line = row.is_live());
-            }
+            let bring = |line: &mut Line, pages: &mut Pages<'_, _>| {
+                line.bring_back(pack, row.number, pages)
+            };
+            let has_turn = row.is_live() && self.with_line(bring);
+            self.note_turn(pack, row.in_line, has_turn);
             each(row.location, row.dead_bytes());
         }
         let is_all = end == self.tallies.numbers;
@@ -85,7 +84,13 @@ impl<E: Clone, S: Tables> Packs<E, S> {
 
     /// Whether a page was looked at, or filled since the recovery.
     pub(super) fn is_looked_at(&self, pack: PackId, number: u32) -> bool {
-        pack.0 < self.looked_at || nth(number, self.tallies.filled) >= self.filled_before
+        self.looked_at()(pack, number)
+    }
+
+    /// The same of any page.
+    pub(super) fn looked_at(&self) -> impl Fn(PackId, u32) -> bool + use<E, S> {
+        let (looked_at, filled, before) = (self.looked_at, self.tallies.filled, self.filled_before);
+        move |pack, number| pack.0 < looked_at || nth(number, filled) >= before
     }
 
     /// Bytes of a page that nobody refers to, if that was looked at.
