@@ -1153,3 +1153,38 @@ fn the_last_instant_needs_no_old_versions() {
     let generations = vec![damaged, Generation::calm(Arc::new([]))];
     Scenario { setup, generations }.play().unwrap();
 }
+
+/// The power was cut while the past was asked for: a page of tables was written to make room for another.
+#[test]
+fn the_power_may_go_while_the_past_is_asked_for() {
+    let setup = Setup {
+        history: history(3, 50, false),
+        encoding: Encoding {
+            deltas: true,
+            compression: true,
+        },
+        similar: Some(1),
+        blocks: 8,
+        index_entries: 16,
+        crowded: true,
+        ..setup(Policy::Dedup, 2, 4)
+    };
+    let ops = [
+        fua_at(Lpn(1), FAMILIES + 2_000_012, 1_000_013),
+        write_at(Lpn(0), FAMILIES + 2_000_013, 1_000_013),
+        write_at(Lpn(5), 3, 1_000_013),
+        write_at(Lpn(0), 2, 1_000_015),
+        Op::Trim { lpn: Lpn(0) },
+        fua_at(Lpn(1), FAMILIES + 2_000_014, 1_000_016),
+        write_at(Lpn(0), FAMILIES + 2_000_017, 1_000_020),
+        write_at(Lpn(0), FAMILIES + 2_000_019, 1_000_022),
+        write_at(Lpn(0), FAMILIES + 2_000_020, 1_000_024),
+    ];
+    let cut = Generation {
+        trouble: Trouble::Cut(21),
+        style: Style::Nothing,
+        ..Generation::calm(ops.into())
+    };
+    let generations = vec![cut];
+    Scenario { setup, generations }.play().unwrap();
+}
