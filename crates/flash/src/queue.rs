@@ -73,8 +73,7 @@ pub trait Queue<R: Row> {
     /// The number the next row will have.
     #[inline(always)]
     fn end(&self) -> EntryNumber {
-        let at = self.at();
-        at.first.plus(at.len)
+        self.at().end()
     }
 
     /// Rows in it.
@@ -242,6 +241,12 @@ impl<T> Ring<T> {
 }
 
 impl QueueAt {
+    /// The number the next row will have.
+    #[inline(always)]
+    pub fn end(&self) -> EntryNumber {
+        self.first.plus(self.len)
+    }
+
     /// The row of a number in range, in a table of so many.
     #[inline(always)]
     pub fn row_of(&self, number: EntryNumber, rows: u32) -> u32 {
@@ -284,8 +289,9 @@ impl<R: Row, T: Table<R>> Queue<R> for Ring<T> {
             self.table.push(row);
             return;
         }
-        let at = self.at.row_of(Queue::<R>::end(self), rows);
-        self.table.set(at as usize, row);
+        let at = self.at.row_of(self.at.end(), rows);
+        let unneeded = (rows - self.at.len).min(rows - at);
+        self.table.set_first(at as usize, row, unneeded as usize);
         self.at.len += 1;
     }
 

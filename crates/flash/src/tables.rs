@@ -54,6 +54,16 @@ pub trait Table<R: Row> {
     /// If there is no such row.
     fn set(&mut self, at: usize, row: R);
 
+    /// The same, where the row and those behind it, so many of them, hold nothing that is needed: what is read in pages
+    /// need not be read then.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[inline(always)]
+    fn set_first(&mut self, at: usize, row: R, _unneeded: usize) {
+        self.set(at, row);
+    }
+
     /// Changes a row; answers what the change answers.
     ///
     /// # Panics

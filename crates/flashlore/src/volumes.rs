@@ -6,6 +6,8 @@ use std::path::Path;
 use clap::Parser;
 use serde_json::Value;
 
+use flashlore_serve::Budget;
+
 use crate::cli::{CreateArgs, VolumeArgs};
 pub use crate::commands::volume::clocks;
 use crate::commands::volume::{checked, make};
@@ -35,6 +37,7 @@ pub fn check(directory: &Path, direct: bool, quick: bool) -> Result<Value, CliEr
     let args = VolumeArgs {
         directory: directory.to_owned(),
         direct,
+        budget: Budget::default(),
     };
     Ok(checked(&args, quick)?.json())
 }

@@ -244,6 +244,23 @@ impl<R: Row> Table<R> for StoredTable<R> {
         self.write(&mut self.shared.store.lock(), number, row);
     }
 
+    fn set_first(&mut self, at: usize, row: R, unneeded: usize) {
+        let number = self.number(at);
+        let mut fetching = self.shared.store.lock();
+        let in_page = fetching.store.shape(self.table).rows_per_page() as usize;
+        // The last page may have fewer rows.
+        let is_page = at.is_multiple_of(in_page) && unneeded >= in_page.min(self.rows - at);
+        if !is_page {
+            return self.write(&mut fetching, number, row);
+        }
+        self.shared.reach(&mut fetching, |store| {
+            let rows = store.rows_to_set(self.table, number)?;
+            rows.fill(self.empty.byte());
+            row.encode(&mut rows[..R::BYTES]);
+            Ok(())
+        });
+    }
+
     fn change<A>(&mut self, at: usize, change: impl FnOnce(&mut R) -> A) -> A {
         let number = self.number(at);
         let mut fetching = self.shared.store.lock();

@@ -27,10 +27,6 @@ mod watch;
 
 use pyo3::prelude::*;
 
-/// The system's allocator, until `--memory` lets large tables lie in a scratch file.
-#[global_allocator]
-static ALLOCATOR: flashlore_paged::Paged = flashlore_paged::Paged;
-
 /// The core of Flashlore.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -321,7 +321,7 @@ mod tests {
             seed: [3; 48],
         };
         home.create(&options).unwrap();
-        let opened = home.open(Mode::Buffered).unwrap();
+        let opened = home.open(Mode::Buffered, Access::Change).unwrap();
         Service::new(home.clone(), opened, Arc::new(|| 2)).unwrap()
     }
 

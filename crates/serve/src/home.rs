@@ -22,14 +22,14 @@ use flashlore_nbd::server::Address;
 use flashlore_volume::format::superblock::VERSION;
 use flashlore_volume::options::grown;
 use flashlore_volume::{
-    CreateOptions, Growth, Identity, Recovery, TABLE_MEMORY, Volume, bytes_needed, load,
-    memory_needed, probe,
+    CreateOptions, Growth, Identity, Recovery, Volume, bytes_needed, load, memory_to_go_through,
+    probe,
 };
 
 use rustix::fs::OFlags;
 
 use crate::error::ServeError;
-use crate::memory::{VOLUME_HELP, available, refuse_more_than};
+use crate::memory::{Budget, available, refuse_more_than};
 use crate::names::NAMES;
 use crate::troubles::{Troubles, watched};
 
@@ -43,6 +43,7 @@ pub struct Home {
     directory: PathBuf,
     held: Option<Arc<HeldVolume>>,
     troubles: Arc<Troubles>,
+    budget: Budget,
 }
 
 #[derive(Debug)]
@@ -59,7 +60,14 @@ impl Home {
             directory: directory.into(),
             held: None,
             troubles: Arc::default(),
+            budget: Budget::default(),
         }
+    }
+
+    /// The same; the volume takes no more memory than this when it is opened.
+    #[must_use]
+    pub fn within(self, budget: Budget) -> Self {
+        Home { budget, ..self }
     }
 
     /// The same, held open: from here on it is this directory, whatever becomes of its name.
@@ -80,6 +88,7 @@ impl Home {
             directory: self.directory.clone(),
             held: Some(Arc::new(held)),
             troubles: Arc::clone(&self.troubles),
+            budget: self.budget,
         })
     }
 
@@ -262,18 +271,13 @@ impl Home {
         Ok(opened?)
     }
 
-    /// The file of the volume, as [`Home::medium`], if the machine has the memory that the volume may need.
+    /// The file of the volume to look at all of it, as [`Home::medium`], if the machine has the memory that this takes.
     ///
     /// # Errors
     /// As [`Home::medium`], or there is too little memory.
-    pub fn affordable(&self, mode: Mode, access: Access) -> Result<FileMedium, ServeError> {
-        let medium = self.medium(mode, access)?;
-        let superblock = load::superblock(&medium)?;
-        refuse_more_than(
-            available(),
-            memory_needed(&superblock.identity),
-            VOLUME_HELP,
-        )?;
+    pub fn to_go_through(&self, mode: Mode) -> Result<FileMedium, ServeError> {
+        let medium = self.medium(mode, Access::Look)?;
+        refuse_to_go_through(&load::superblock(&medium)?.identity)?;
         Ok(medium)
     }
 
@@ -285,37 +289,13 @@ impl Home {
         Ok(load::superblock(&self.medium(mode, Access::Look)?)?.identity)
     }
 
-    /// Opens the volume; one of an older format gets the present one.
+    /// Opens the volume within its budget; one of an older format gets the present one. To look at it nothing is written,
+    /// what an opening would write stays in memory: its file may lie on a file system that is read-only then.
     ///
     /// # Errors
-    /// As [`Home::affordable`], or the volume is damaged.
-    pub fn open(&self, mode: Mode) -> Result<(Volume, Recovery), ServeError> {
-        let medium = self.affordable(mode, Access::Change)?;
-        self.on(medium, Access::Change, TABLE_MEMORY)
-    }
-
-    /// Opens the volume, whatever memory there is, with so many bytes of it for pages of the tables: the caller bounds what
-    /// is taken.
-    ///
-    /// # Errors
-    /// As [`Home::medium`], or the volume is damaged.
-    pub fn open_bounded(
-        &self,
-        mode: Mode,
-        access: Access,
-        table_memory: u64,
-    ) -> Result<(Volume, Recovery), ServeError> {
-        self.on(self.medium(mode, access)?, access, table_memory)
-    }
-
-    /// Opens the volume to look at it: nothing is written, what an opening would write stays in memory. Its file may
-    /// lie on a file system that is read-only.
-    ///
-    /// # Errors
-    /// As [`Home::open`].
-    pub fn open_to_look(&self, mode: Mode) -> Result<(Volume, Recovery), ServeError> {
-        let medium = self.affordable(mode, Access::Look)?;
-        self.on(medium, Access::Look, TABLE_MEMORY)
+    /// As [`Home::medium`], too little memory, or the volume is damaged.
+    pub fn open(&self, mode: Mode, access: Access) -> Result<(Volume, Recovery), ServeError> {
+        self.on(self.medium(mode, access)?, access)
     }
 
     /// Makes a volume that nobody has open larger; answers what it was and what it is, and what the opening that this
@@ -341,7 +321,7 @@ impl Home {
         let from = superblock.identity.clone();
         let to = grown(&from, size, capacity)?;
         let growth = Growth::plan(&superblock, to.clone())?;
-        refuse_more_than(available(), memory_needed(&to), VOLUME_HELP)?;
+        refuse_to_go_through(&to)?;
         probe(&medium)?;
         medium.extend(growth.bytes())?;
         let recovery = growth.carry_out(medium)?;
@@ -372,6 +352,7 @@ impl Home {
         let is_old = superblock.identity.version < VERSION && access == Access::Change;
         let upgrade = is_old.then(|| Growth::upgrade(&superblock)).transpose()?;
         if let Some(upgrade) = &upgrade {
+            refuse_to_go_through(&superblock.identity)?;
             probe(&medium)?;
             medium.extend(upgrade.bytes())?;
         }
@@ -381,18 +362,20 @@ impl Home {
     }
 
     /// Opens the volume on a medium. One of an older format gets the present one first, unless nothing may be written.
-    fn on(
-        &self,
-        medium: FileMedium,
-        access: Access,
-        table_memory: u64,
-    ) -> Result<(Volume, Recovery), ServeError> {
+    fn on(&self, medium: FileMedium, access: Access) -> Result<(Volume, Recovery), ServeError> {
+        let shares = self.budget.shares(&load::superblock(&medium)?.identity)?;
         let (medium, upgraded) = self.upgraded(medium, access)?;
         let (volume, recovery) = match access {
-            Access::Change => Volume::open_within(medium, table_memory)?,
-            Access::Look => Volume::open_within(Overlay::new(medium), table_memory)?,
+            Access::Change => Volume::open_within(medium, shares)?,
+            Access::Look => Volume::open_within(Overlay::new(medium), shares)?,
         };
         // The upgrade recovered what was not closed, and closed it.
         Ok((volume, upgraded.unwrap_or(recovery)))
     }
+}
+
+/// Refuses to go through all tables of a volume with less memory than that takes.
+fn refuse_to_go_through(id: &Identity) -> Result<(), ServeError> {
+    let help = "a machine with more memory can do it";
+    refuse_more_than(available(), memory_to_go_through(id), help)
 }

@@ -48,6 +48,7 @@ pub mod troubles;
 
 pub use error::ServeError;
 pub use home::Home;
+pub use memory::Budget;
 pub use request::{Answer, Request};
 pub use served::{Live, Served};
 pub use service::Service;

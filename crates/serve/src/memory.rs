@@ -1,23 +1,57 @@
-//! The memory that a volume or an array needs, against what the machine has.
+//! The memory that a volume or an array may take, against what the machine has.
 
 use std::fs;
 
+use flashlore_volume::{Identity, MemoryShares, USUAL_MEMORY, least_memory};
+
 use crate::error::ServeError;
+
+/// Of the memory of the machine a volume takes one part in so many, unless it is told otherwise.
+const SHARE: u64 = 4;
+
+/// The memory that a volume may take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// Bytes in all; a quarter of the machine's and [`USUAL_MEMORY`] at most if nothing is said.
+    pub memory: Option<u64>,
+    /// Of them, bytes for the fingerprint index; if nothing is said half of what is left beside what must be there.
+    pub index: Option<u64>,
+}
+
+impl Budget {
+    /// How a volume divides it.
+    ///
+    /// # Errors
+    /// It is too little for the volume, or the machine has less than that needs.
+    pub(crate) fn shares(&self, id: &Identity) -> Result<MemoryShares, ServeError> {
+        let least = least_memory(id).saturating_add(self.index.unwrap_or(0));
+        refuse_more_than(available(), least_memory(id), "close something else")?;
+        let usual = || total().map_or(USUAL_MEMORY, |total| (total / SHARE).min(USUAL_MEMORY));
+        let limit = self.memory.unwrap_or_else(|| usual().max(least));
+        let shares = MemoryShares::within(id, limit, self.index);
+        shares.map_err(|error| ServeError::Usage(error.to_string()))
+    }
+}
+
+/// Bytes of memory that the machine has; nothing if it does not say.
+fn total() -> Option<u64> {
+    told("MemTotal:")
+}
 
 /// Bytes of memory that the system says could be used without swapping; nothing if it does not say.
 pub(crate) fn available() -> Option<u64> {
+    told("MemAvailable:")
+}
+
+fn told(field: &str) -> Option<u64> {
     let told = fs::read_to_string("/proc/meminfo").ok()?;
-    kibibytes(&told, "MemAvailable:").map(|kib| kib << 10)
+    kibibytes(&told, field).map(|kib| kib << 10)
 }
 
 fn kibibytes(told: &str, field: &str) -> Option<u64> {
     let line = told.lines().find_map(|line| line.strip_prefix(field))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
-
-/// What helps where a volume needs more memory than there is.
-pub(crate) const VOLUME_HELP: &str =
-    "serve or mount it with --memory, which keeps the rest in a scratch file";
 
 /// Refuses what may need more memory than there is, rather than that the system ends the process one day. `help` says
 /// what can be done.
@@ -52,5 +86,6 @@ mod tests {
     #[test]
     fn the_system_says() {
         assert!(super::available().is_some_and(|bytes| bytes > 1 << 20));
+        assert!(super::total() >= super::available());
     }
 }

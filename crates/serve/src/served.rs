@@ -129,10 +129,7 @@ pub fn open(
         let array = ArrayService::open(home, mode, even(clocks), access)?;
         return Ok(Box::new(array));
     }
-    let opened = match access {
-        Access::Change => home.open(mode)?,
-        Access::Look => home.open_to_look(mode)?,
-    };
+    let opened = home.open(mode, access)?;
     Ok(Box::new(Service::opened(home, opened, clocks, access)?))
 }
 

@@ -222,6 +222,18 @@ pub enum VolumeError {
     /// Growth changes sizes alone.
     #[error("the volume would become another one: only sizes can grow")]
     AnotherVolume,
+    /// Less memory is given than the volume works with.
+    #[error(
+        "{} MiB of memory are too little for the volume, which takes {} MiB at least",
+        limit >> 20,
+        least.div_ceil(1 << 20)
+    )]
+    TooLittleMemory {
+        /// Bytes given.
+        limit: u64,
+        /// Bytes needed.
+        least: u64,
+    },
     /// The medium is smaller than the volume on it.
     #[error("the medium has {found} bytes, the volume needs {needed}")]
     TooSmall {

@@ -17,7 +17,8 @@ use crate::error::VolumeError;
 use crate::format::superblock::{SUPERBLOCK_BYTES, VERSION};
 use crate::format::{Areas, Identity, Naming, Root, Superblock};
 use crate::image::{Recovery, read_image};
-use crate::open::{TABLE_MEMORY, create_store};
+use crate::memory::MemoryShares;
+use crate::open::create_store;
 use crate::superblocks::write_superblock;
 use crate::tables::TableStore;
 use crate::volume::Volume;
@@ -88,7 +89,8 @@ impl Growth {
         let old = image.areas.clone();
         let last = image.root.checkpoint;
         let tables = self.new_tables(&medium, &image.root)?;
-        let (mut volume, recovery) = Volume::open_image(Arc::clone(&medium), image, tables)?;
+        let (mut volume, recovery) =
+            Volume::open_image(Arc::clone(&medium), image, tables, u32::MAX)?;
         let superblock = volume.superblock.clone();
         // What waits is programmed, and what collection has freed goes back, while all of it is in the old journal.
         volume.settle()?;
@@ -119,7 +121,8 @@ impl Growth {
         }
         let (id, areas) = (&self.identity, &self.areas);
         create_store(medium, id, areas, last)?;
-        TableStore::open(Arc::clone(medium), id, areas, last.checkpoint, TABLE_MEMORY)
+        let MemoryShares { tables, .. } = MemoryShares::default();
+        TableStore::open(Arc::clone(medium), id, areas, last.checkpoint, tables)
     }
 }
 

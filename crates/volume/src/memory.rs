@@ -1,35 +1,42 @@
-//! The memory that an open volume needs, known before it is made.
+//! The memory that an open volume needs, known before it is made, and how what it may take is divided.
 //!
-//! It is most while a volume is opened: what happened since the checkpoint exists together with what is made of it. The
-//! figures are those of a volume that is as full as it can be; docs/volume.md sets measurements beside them.
+//! Most of it is for pages of the tables and for the fingerprint index: both may be smaller than what there is. What is needed
+//! beside them is most while a volume is opened: what happened since the checkpoint exists together with what is made of it.
+//! The figures are those of a volume that is as full as it can be; docs/volume.md sets measurements beside them.
 
 use std::mem::size_of;
 
+use flashlore_content::history::VersionEntry;
+use flashlore_flash::{Ppn, Row};
 use flashlore_ftl::mapping::objects::FoundObject;
 use flashlore_ftl::mapping::packs::NewPack;
 
+use crate::error::VolumeError;
 use crate::format::areas::slots;
 use crate::format::journal::ENTRY_BYTES;
 use crate::format::rows::MOST_REMEMBERED;
 use crate::format::{BlockRow, Identity, JournalEntry, ObjectNote, ObjectRow, Table};
 use crate::nand::BlockLife;
-use crate::open::{CHECKPOINT_AFTER, TABLE_MEMORY};
+use crate::open::CHECKPOINT_AFTER;
 use crate::policies::index_entries;
 use crate::scan::FoundUnit;
 use crate::young::Young;
 
 /// The program, its threads and their buffers, pages of the tables among them.
 const PROGRAM: u64 = 24 << 20;
-/// Bytes that are used again and again while tables are in a scratch file: less makes it do nothing else.
-const WORKING: u64 = 24 << 20;
 /// Units programmed for one of an event: with a tenth of the flash to spare, collection copies up to three.
 const COPIES: u64 = 4;
 /// Bytes of what the index has for an entry.
 const INDEX: u64 = 8;
 /// Bytes of an entry of the history with its number.
 const VERSION: u64 = 24;
-/// The least that pages of the tables have, unless all of them take less.
+/// Where everything is counted anew: bytes of what refers to an object, or of a packed page; and of the owner of a unit, in a
+/// tree.
+const COUNTED: u64 = 24;
+const OWNED: u64 = 24;
+/// The least that pages of the tables have, and that the index has, unless all of them take less.
 const LEAST_TABLES: u64 = 32 << 20;
+const LEAST_INDEX: u64 = 4 << 20;
 /// A page of the tables in memory, with what is kept of it.
 const TABLE_PAGE: u64 = flashlore_metadata::PAGE_BYTES as u64 + 64;
 /// Bytes of the count of a slot of the tables, and of what is marked of it.
@@ -135,9 +142,16 @@ impl Sizes {
         bytes::<BlockRow>(self.blocks)
     }
 
-    /// Pages of the tables in memory.
-    fn cached(&self) -> u64 {
-        (self.table_pages * TABLE_PAGE).min(TABLE_MEMORY)
+    /// All pages of the tables, and the whole index.
+    fn all_tables(&self) -> u64 {
+        self.table_pages * TABLE_PAGE
+    }
+
+    fn whole_index(&self) -> u64 {
+        match self.objects {
+            0 => 0,
+            _ => self.index * INDEX,
+        }
     }
 
     /// What differs from the rows of the checkpoint: pages, objects, packed pages, and references that came and went.
@@ -154,12 +168,7 @@ impl Sizes {
 
     /// While the events are replayed over the tables.
     fn replaying(&self) -> u64 {
-        self.cached()
-            + self.loaded()
-            + self.recorded()
-            + VALID * self.units / 8
-            + self.differing()
-            + self.events()
+        self.loaded() + self.recorded() + VALID * self.units / 8 + self.differing() + self.events()
     }
 
     /// While the translation layer is made of what was found.
@@ -169,13 +178,9 @@ impl Sizes {
 
     /// While it is open.
     fn running(&self) -> u64 {
-        let mut bytes_held = self.cached()
-            + self.slots * SLOT
+        let mut bytes_held = self.slots * SLOT
             + self.units / 8
             + self.blocks * (BLOCK + size_of::<BlockLife>() as u64);
-        if self.objects > 0 {
-            bytes_held += self.index * INDEX;
-        }
         if self.packs > 0 {
             // No more than every second unit can be in line.
             let in_line = (self.packs / 2).min(MOST_REMEMBERED as u64);
@@ -185,27 +190,101 @@ impl Sizes {
     }
 }
 
-/// Bytes of memory that a volume needs at most: while it is opened after a crash, and as full as it can be.
+impl Sizes {
+    /// What is needed beside pages of the tables and the index.
+    fn rest(&self) -> u64 {
+        PROGRAM + self.replaying().max(self.restoring())
+    }
+
+    /// The least that pages of the tables and the index have.
+    fn least(&self) -> (u64, u64) {
+        let (tables, index) = (self.all_tables(), self.whole_index());
+        (tables.min(LEAST_TABLES), index.min(LEAST_INDEX))
+    }
+
+    /// Bytes for pages of the tables and for the index, of so many: the least, half of the others for each, and what one does
+    /// not need for the other.
+    fn divided(&self, bytes: u64) -> (u64, u64) {
+        let (tables, index) = (self.all_tables(), self.whole_index());
+        let (least_tables, least_index) = self.least();
+        let half = bytes.saturating_sub(least_tables + least_index) / 2;
+        let index = index.min((least_index + half).max(bytes.saturating_sub(tables)));
+        (tables.min(bytes.saturating_sub(index)), index)
+    }
+}
+
+/// How much of what grows with a volume is in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryShares {
+    /// Bytes of pages of the tables.
+    pub tables: u64,
+    /// Most entries of the fingerprint index; what leaves it is not found any more.
+    pub index_entries: u32,
+}
+
+impl Default for MemoryShares {
+    /// A gibibyte of tables, and the whole index.
+    fn default() -> Self {
+        MemoryShares {
+            tables: 1 << 30,
+            index_entries: u32::MAX,
+        }
+    }
+}
+
+impl MemoryShares {
+    /// Those with which a volume takes no more than so many bytes in all; `index` are bytes of the index, if that is not
+    /// left to a rule.
+    ///
+    /// # Errors
+    /// Too few bytes.
+    pub fn within(id: &Identity, limit: u64, index: Option<u64>) -> Result<Self, VolumeError> {
+        let sizes = Sizes::of(id);
+        let (least_tables, least_index) = sizes.least();
+        let given = index.map(|index| index.min(sizes.whole_index()));
+        let least = sizes.rest() + least_tables + given.unwrap_or(least_index);
+        if limit < least {
+            return Err(VolumeError::TooLittleMemory { limit, least });
+        }
+        let left = limit - sizes.rest();
+        let (tables, given) = match given {
+            None => sizes.divided(left),
+            Some(index) => ((left - index).min(sizes.all_tables()), index),
+        };
+        Ok(MemoryShares {
+            tables: tables / TABLE_PAGE * flashlore_metadata::PAGE_BYTES as u64,
+            index_entries: u32::try_from(given / INDEX).unwrap_or(u32::MAX),
+        })
+    }
+}
+
+/// Bytes of memory that a volume takes at most: while it is opened after a crash, and as full as it can be, with all of its
+/// tables and the whole index in memory.
 pub fn memory_needed(id: &Identity) -> u64 {
     let sizes = Sizes::of(id);
-    PROGRAM + sizes.replaying().max(sizes.restoring())
+    sizes.rest() + sizes.all_tables() + sizes.whole_index()
 }
 
-/// Bytes of memory for pages of the tables ([`crate::Volume::open_within`]) with which a volume needs no more than so many in
-/// all; nothing if too few are left for them to do anything but to come and go.
-pub fn table_memory_within(id: &Identity, limit: u64) -> Option<u64> {
+/// What an open volume takes at most unless it is given more: of a tebibyte with everything a bit more than its index needs.
+pub const USUAL_MEMORY: u64 = 4 << 30;
+
+/// Bytes of memory that are taken where all tables are gone through: by a check, an upgrade and a growth.
+pub fn memory_to_go_through(id: &Identity) -> u64 {
     let sizes = Sizes::of(id);
-    let rest = memory_needed(id) - sizes.cached();
-    let left = limit.checked_sub(rest)?;
-    let all = sizes.table_pages * TABLE_PAGE;
-    let pages = left.min(all) / TABLE_PAGE;
-    (left >= LEAST_TABLES.min(all)).then_some(pages * flashlore_metadata::PAGE_BYTES as u64)
+    let objects = sizes.objects * (size_of::<ObjectRow>() as u64 + COUNTED);
+    sizes.rest()
+        + sizes.exported * size_of::<Ppn>() as u64
+        + objects
+        + sizes.packs * COUNTED
+        + sizes.units * OWNED
+        + sizes.versions * (VersionEntry::BYTES as u64 + 2 * VERSION)
 }
 
-/// Bytes of memory below which a volume does not work, even if whatever is large lies in a scratch file.
+/// Bytes of memory with which a volume works.
 pub fn least_memory(id: &Identity) -> u64 {
     let sizes = Sizes::of(id);
-    PROGRAM + WORKING + bytes::<Young>(sizes.programmed)
+    let (tables, index) = sizes.least();
+    sizes.rest() + tables + index
 }
 
 #[cfg(test)]
@@ -249,7 +328,7 @@ mod tests {
                 let id = identity(gib, policy, all);
                 let need = memory_needed(&id);
                 assert!(need > before, "{policy:?} {all} {gib} GiB");
-                assert!(least_memory(&id) < need, "{policy:?} {all} {gib} GiB");
+                assert!(least_memory(&id) <= need, "{policy:?} {all} {gib} GiB");
                 before = need;
             }
         }
@@ -257,5 +336,37 @@ mod tests {
         assert!(of(Policy::Plain, false) < of(Policy::Dedup, false));
         assert!(of(Policy::Dedup, false) <= of(Policy::DedupTrusted, false));
         assert!(of(Policy::DedupTrusted, false) < of(Policy::Dedup, true));
+    }
+
+    /// A tebibyte of anything works within four gibibytes, and within less if it is told so.
+    #[test]
+    fn shares_come_to_what_is_given() {
+        for (policy, all) in [
+            (Policy::Plain, false),
+            (Policy::Dedup, false),
+            (Policy::Dedup, true),
+        ] {
+            for gib in [1, 64, 1024] {
+                let id = identity(gib, policy, all);
+                let (sizes, least) = (Sizes::of(&id), least_memory(&id));
+                assert!(least < USUAL_MEMORY / 2, "{policy:?} {gib} GiB: {least}");
+                for limit in [least, least + (100 << 20), USUAL_MEMORY, memory_needed(&id)] {
+                    let shares = MemoryShares::within(&id, limit, None).unwrap();
+                    let index = u64::from(shares.index_entries) * INDEX;
+                    let taken = sizes.rest() + shares.tables + index;
+                    assert!(
+                        taken <= limit,
+                        "{policy:?} {gib} GiB in {limit}: {shares:?}"
+                    );
+                    let is_all = index >= sizes.whole_index() / INDEX * INDEX;
+                    assert!(is_all || taken + (1 << 20) + sizes.rest() / 10 > limit);
+                }
+                assert!(MemoryShares::within(&id, least - 1, None).is_err());
+                let more = MemoryShares::within(&id, least, Some(u64::MAX));
+                assert_eq!(more.is_err(), sizes.whole_index() > LEAST_INDEX);
+                let given = MemoryShares::within(&id, USUAL_MEMORY, Some(8 << 20)).unwrap();
+                assert!(u64::from(given.index_entries) * INDEX <= 8 << 20);
+            }
+        }
     }
 }

@@ -14,6 +14,7 @@ use crate::format::{Areas, HistoryRoot, Identity, Root, Superblock, Table};
 use crate::image::{Image, Recovery, check_alignment, checkpoint, read_rows};
 use crate::layer::Layer;
 use crate::load;
+use crate::memory::MemoryShares;
 use crate::replay::{Lost, NOWHERE};
 use crate::restore::layer;
 use crate::superblocks::{next_epoch, write_superblock};
@@ -25,9 +26,6 @@ pub use crate::superblocks::rebuild_superblocks;
 /// How long a recovery may take, against how often checkpoints are taken: events that program a page
 /// between two checkpoints. 2^18 pages are 1 GiB to scan.
 pub const CHECKPOINT_AFTER: u64 = 1 << 18;
-
-/// Bytes of memory for pages of the tables, unless an opening says otherwise.
-pub const TABLE_MEMORY: u64 = 1 << 30;
 
 /// Objects that are entered into the fingerprint index, and packed pages that are looked at, before a volume is open: a few
 /// hundredths of a second. The others are while it serves.
@@ -107,16 +105,16 @@ impl Volume {
     /// # Errors
     /// There is no volume, it is damaged, or the medium fails.
     pub fn open(medium: impl Medium + 'static) -> Result<(Self, Recovery), VolumeError> {
-        Self::open_within(medium, TABLE_MEMORY)
+        Self::open_within(medium, MemoryShares::default())
     }
 
-    /// The same with so many bytes of memory for pages of the tables, or as many as it needs at least.
+    /// The same with so much of its tables and of its index in memory, or as much as it needs at least.
     ///
     /// # Errors
     /// As [`Volume::open`].
     pub fn open_within(
         medium: impl Medium + 'static,
-        memory: u64,
+        memory: MemoryShares,
     ) -> Result<(Self, Recovery), VolumeError> {
         let medium: Arc<dyn Medium> = Arc::new(medium);
         let superblock = load::superblock(&medium)?;
@@ -129,22 +127,23 @@ impl Volume {
         }
         let (areas, root) = checkpoint(&medium, &superblock)?;
         let last = root.checkpoint;
-        let tables = TableStore::open(Arc::clone(&medium), &id, &areas, last, memory)?;
+        let tables = TableStore::open(Arc::clone(&medium), &id, &areas, last, memory.tables)?;
         let image = read_rows(&medium, superblock, (areas, root), tables.stored())?;
         let crowded = image.superblock.epochs.len() > MOST_EPOCHS / 2;
         let is_renamed = image.state.placed.is_renamed;
-        let (mut volume, recovery) = Self::open_image(medium, image, tables)?;
+        let (mut volume, recovery) = Self::open_image(medium, image, tables, memory.index_entries)?;
         if crowded || is_renamed {
             volume.checkpoint()?;
         }
         Ok((volume, recovery))
     }
 
-    /// The volume of an image, with these tables. Opens an epoch of it.
+    /// The volume of an image, with these tables and so many entries of the fingerprint index. Opens an epoch of it.
     pub(crate) fn open_image(
         medium: Arc<dyn Medium>,
         mut image: Image,
         tables: TableStore,
+        index_entries: u32,
     ) -> Result<(Self, Recovery), VolumeError> {
         let (superblock, recovery) = (next_epoch(&image)?, image.recovery);
         let areas = image.areas.clone();
@@ -156,7 +155,7 @@ impl Volume {
         let mut layer = layer(
             Arc::clone(&medium),
             image,
-            superblock.epoch,
+            (superblock.epoch, index_entries),
             tables.stored(),
         )?;
         if let Some(error) = tables.stored().take_error() {

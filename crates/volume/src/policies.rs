@@ -49,11 +49,11 @@ pub(crate) fn index_entries(id: &Identity) -> u32 {
     }
 }
 
-/// How a deduplicating volume looks for duplicates.
-pub fn dedup_options(id: &Identity) -> DedupOptions {
+/// How a deduplicating volume looks for duplicates, in an index of so many entries at most.
+pub fn dedup_options(id: &Identity, most: u32) -> DedupOptions {
     let trusted = id.trusts_digests();
     DedupOptions {
-        index_entries: Some(index_entries(id)),
+        index_entries: Some(index_entries(id).min(most)),
         fingerprint_bits: if trusted { 64 } else { 32 },
         verify: !trusted,
         bypass: None,

@@ -40,7 +40,7 @@ use crate::values::{PackedValue, SharedWaiting};
 pub(crate) fn layer(
     medium: Arc<dyn Medium>,
     mut image: Image,
-    epoch: u32,
+    (epoch, index_entries): (u32, u32),
     tables: StoredTables<ObjectNote>,
 ) -> Result<Box<dyn Layer>, VolumeError> {
     let id = image.superblock.identity.clone();
@@ -73,6 +73,7 @@ pub(crate) fn layer(
     let values = image.tail.batches.into_iter().flat_map(|b| b.values);
     let values: Vec<JournalValue> = values.collect();
     let found = Recovered {
+        index_entries,
         state: image.state,
         blocks,
         tallies,
@@ -180,6 +181,8 @@ struct InTables<T: OnMedium> {
 
 /// What a recovery found of a volume with objects.
 struct Recovered {
+    /// Most entries of the fingerprint index.
+    index_entries: u32,
     state: Replayed,
     blocks: RestoredBlocks,
     /// What the checkpoint counts.
@@ -387,7 +390,7 @@ where
 {
     let options = ftl_options(id);
     let policies = Policies {
-        dedup: dedup_options(id),
+        dedup: dedup_options(id, found.index_entries),
         encoding: encoding_options(id),
         versions: versions_options(id),
         encoder,

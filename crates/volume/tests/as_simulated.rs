@@ -94,7 +94,7 @@ fn simulated(id: &Identity) -> Simulated {
     let flash = WithTables::new(MemoryFlash::new(geometry(id).unwrap()), id);
     let flash = Faulty::new(flash, Odds::default(), 0);
     let policies = Policies {
-        dedup: dedup_options(id),
+        dedup: dedup_options(id, u32::MAX),
         encoding: encoding_options(id),
         versions: versions_options(id),
         encoder: Bytes(flashlore_delta::Encoder::new()),

@@ -35,7 +35,7 @@ impl Simulated {
         match id.policy {
             Policy::Plain => Simulated::Plain(Box::new(PlainFtl::new(flash, options).unwrap())),
             _ => {
-                let ftl = ContentFtl::new(flash, options, dedup_options(id), NoCensus);
+                let ftl = ContentFtl::new(flash, options, dedup_options(id, u32::MAX), NoCensus);
                 Simulated::Dedup(Box::new(ftl.unwrap()))
             }
         }

@@ -11,7 +11,7 @@ use flashlore_metadata::{MetadataError, Row, Stored, StoredPage};
 use flashlore_volume::format::{Areas, Identity, Policy, Table};
 use flashlore_volume::{NandError, Volume, VolumeError, bytes_needed, check, create};
 
-use crate::support::{Contents, Shape, contents, page, read};
+use crate::support::{Contents, FEW_PAGES, Shape, contents, page, read};
 
 /// The map has three pages.
 const WIDE: Shape = Shape {
@@ -35,7 +35,7 @@ fn crowded(id: &Identity, stride: u32) -> (Flaky, Volume, Contents) {
     let medium = MemoryMedium::new(bytes_needed(id).unwrap() as usize);
     create(&medium, id).unwrap();
     let medium = Arc::new(FaultyMedium::new(medium, Faults::default()));
-    let (mut volume, _) = Volume::open_within(Arc::clone(&medium), 0).unwrap();
+    let (mut volume, _) = Volume::open_within(Arc::clone(&medium), FEW_PAGES).unwrap();
     let mut expected = vec![0; id.exported as usize];
     for lpn in (0..id.exported).step_by(stride as usize) {
         volume.write(1, Lpn(lpn), &page(lpn + 1)).unwrap();

@@ -14,7 +14,7 @@ use flashlore_volume::{
 };
 
 use crate::exercise::seal_store;
-use crate::support::{Shape, contents, page};
+use crate::support::{FEW_PAGES, Shape, contents, page};
 
 const SHAPE: Shape = Shape {
     exported: 20,
@@ -91,7 +91,7 @@ fn pages_of_the_last_root_stay_until_the_next_one_is_durable() {
     let medium = Arc::new(CrashMedium::new(bytes_needed(&id).unwrap() as usize));
     create(&*medium, &id).unwrap();
     // As few pages in memory as can be.
-    let (mut volume, _) = Volume::open_within(Arc::clone(&medium), 0).unwrap();
+    let (mut volume, _) = Volume::open_within(Arc::clone(&medium), FEW_PAGES).unwrap();
     for lpn in 0..2500 {
         volume.write(1, Lpn(lpn), &page(lpn + 1)).unwrap();
     }

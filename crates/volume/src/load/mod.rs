@@ -314,3 +314,38 @@ impl Tables {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashlore_content::history::{History, HistoryOptions, Version};
+    use flashlore_flash::InMemory;
+
+    /// What two instants kept up to version 8 is what they keep.
+    #[test]
+    fn what_older_versions_kept_is_found_at_its_instant_alone() {
+        let pin = |instant| PinnedInstant {
+            instant,
+            snapshot: true,
+            scheduled: false,
+        };
+        let pins = [pin(10), pin(11)];
+        let rows = [
+            (Lpn(0), ObjectId(7)),
+            (Lpn(1), ObjectId(8)),
+            (Lpn(0), ObjectId(9)),
+        ];
+        let kept = stamped(&pins, &[2, 1], rows);
+        let options = HistoryOptions::default();
+        let none = std::iter::empty();
+        let stands = (20, &pins[..]);
+        let history = History::restore(&InMemory, 2, options, stands, none, kept.into_iter());
+        history.check().unwrap();
+        let at = |lpn, instant| history.at(Lpn(lpn), instant).unwrap();
+        assert_eq!(at(0, 10), Version::Object(ObjectId(7)));
+        assert_eq!(at(1, 10), Version::Object(ObjectId(8)));
+        assert_eq!(at(0, 11), Version::Object(ObjectId(9)));
+        assert_eq!(at(1, 11), Version::Current);
+        assert_eq!(at(0, 20), Version::Current);
+    }
+}

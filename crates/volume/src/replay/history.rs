@@ -155,12 +155,22 @@ impl QueueOverlay<VersionEntry> {
 
     /// Brings what differs into the tables of the checkpoint.
     fn bring_into(&self, stored: &StoredTables<ObjectNote>, name: TableName) {
-        let mut queue = stored.queue::<VersionEntry>(name, self.at);
+        let known = self.before.end().since(self.at.first);
+        // All that the checkpoint had may have left.
+        let known = if known > self.before.len { 0 } else { known };
+        let at = QueueAt {
+            len: known.min(self.at.len),
+            ..self.at
+        };
+        let mut queue = stored.queue::<VersionEntry>(name, at);
         for (&number, &entry) in self.changed.iter() {
             if queue.contains(number) {
                 queue.set(number, entry);
             }
         }
+        // What follows goes where nothing lies that is needed.
+        let new = (at.len..self.at.len).map(|i| self.changed.get(&self.at.first.plus(i)));
+        new.flatten().for_each(|&entry| queue.push(entry));
     }
 }
 

@@ -7,7 +7,7 @@ use flashlore_flash::Lpn;
 use flashlore_ftl::policies::options::SimilarOptions;
 use flashlore_medium::{CrashMedium, Style};
 use flashlore_volume::{
-    Encoding, HistoryIdentity, Identity, Policy, TABLE_MEMORY, Volume, bytes_needed, create,
+    Encoding, HistoryIdentity, Identity, MemoryShares, Policy, Volume, bytes_needed, create,
 };
 
 use crate::crash::draw::Draw;
@@ -176,8 +176,11 @@ impl Setup {
     }
 
     /// Memory for pages of the tables.
-    pub fn table_memory(&self) -> u64 {
-        if self.crowded { 0 } else { TABLE_MEMORY }
+    pub fn memory(&self) -> MemoryShares {
+        MemoryShares {
+            tables: if self.crowded { 0 } else { 1 << 30 },
+            ..MemoryShares::default()
+        }
     }
 
     /// The most pages such a volume can store.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use flashlore_flash::Lpn;
 
 use crate::crash::pages::{
-    NO_VALUE, PURGED, UNREADABLE, Value, agrees, doubtful, perhaps, without_doubt,
+    NO_VALUE, PURGED, UNREADABLE, Value, agrees, doubtful, is_purged, perhaps, without_doubt,
 };
 
 /// What every address held from an instant on.
@@ -216,7 +216,7 @@ impl Oracle {
     pub fn rewind_to(&mut self, stamp: u64, instant: u64) {
         let mut contents = self.moment().at(instant).clone();
         // What was purged is zeros.
-        for value in contents.iter_mut().filter(|value| **value == PURGED) {
+        for value in contents.iter_mut().filter(|value| is_purged(**value)) {
             *value = 0;
         }
         let next = self.moment().then(stamp, contents);

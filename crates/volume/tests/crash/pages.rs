@@ -19,6 +19,9 @@ pub const PURGED: Value = Value::MAX - 1;
 /// What a page held cannot be read: an error. No history writes it.
 pub const UNREADABLE: Value = Value::MAX - 2;
 
+/// What a page held was purged, and even that cannot be read perhaps.
+const DOUBTFUL_PURGE: Value = Value::MAX - 3;
+
 /// With this bit a value may have been purged.
 const PERHAPS: Value = 1 << 31;
 
@@ -28,20 +31,25 @@ const DOUBTFUL: Value = 1 << 29;
 /// A value that was purged unless the volume knew that nothing changed.
 pub fn perhaps(value: Value) -> Value {
     match value {
-        PURGED => PURGED,
+        PURGED | DOUBTFUL_PURGE => value,
         value => value | PERHAPS,
     }
 }
 
 /// Whether it is not certain what a volume says of a value.
 pub fn is_unsure(expected: Value) -> bool {
-    expected & PERHAPS != 0 && expected != PURGED
+    expected & PERHAPS != 0 && !is_purged(expected)
+}
+
+/// Whether what a page held was purged.
+pub fn is_purged(value: Value) -> bool {
+    value == PURGED || value == DOUBTFUL_PURGE
 }
 
 /// A value that the medium may have lost: it reads as it should, or not at all.
 pub fn doubtful(value: Value) -> Value {
     match value {
-        PURGED => PURGED,
+        PURGED | DOUBTFUL_PURGE => DOUBTFUL_PURGE,
         value => value | DOUBTFUL,
     }
 }
@@ -49,15 +57,15 @@ pub fn doubtful(value: Value) -> Value {
 /// A value, whether it can be read or not.
 pub fn without_doubt(value: Value) -> Value {
     match value {
-        PURGED => PURGED,
+        PURGED | DOUBTFUL_PURGE => PURGED,
         value => value & !DOUBTFUL,
     }
 }
 
 /// Whether a volume may say this of what a page held.
 pub fn agrees(expected: Value, found: Value) -> bool {
-    if expected == PURGED {
-        return found == PURGED;
+    if is_purged(expected) {
+        return found == PURGED || expected == DOUBTFUL_PURGE && found == UNREADABLE;
     }
     let value = expected & !(PERHAPS | DOUBTFUL);
     let is_lost = expected & DOUBTFUL != 0 && found == UNREADABLE;

@@ -363,6 +363,8 @@ impl Search<'_> {
         session.cut_at(cut);
         match session.operate(&ops) {
             Ok(()) | Err(Stop::PowerCut) => {}
+            // What was damaged was not missed before.
+            Err(Stop::Refused) => return Ok(()),
             other => self.must_end(other, || wreck.then(generation.clone()))?,
         }
         let left = Left::of(&session, wreck);

@@ -14,13 +14,15 @@ use flashlore_medium::{
 use flashlore_volume::NandError;
 use flashlore_volume::format::Areas;
 use flashlore_volume::{
-    OpenCheckpoint, OpenFlush, Purged, Recovery, Status, TABLE_MEMORY, Volume, VolumeError, check,
+    MemoryShares, OpenCheckpoint, OpenFlush, Purged, Recovery, Status, Volume, VolumeError, check,
     load,
 };
 
 use crate::crash::history::{Op, Setup};
 use crate::crash::oracle::{Mark, Oracle, Told};
-use crate::crash::pages::{PURGED, UNREADABLE, Value, agrees, is_unsure, page, value_of};
+use crate::crash::pages::{
+    PURGED, UNREADABLE, Value, agrees, is_purged, is_unsure, page, value_of,
+};
 use crate::support::loaded::newest_epoch;
 use crate::support::verdict::{judge_findings, judge_refusal};
 
@@ -114,7 +116,7 @@ pub struct Session {
     /// How bases are chosen, if by similarity.
     similar: Option<SimilarOptions>,
     /// Memory for pages of the tables.
-    table_memory: u64,
+    memory: MemoryShares,
     slow: Option<SlowFlush>,
     slow_checkpoint: Option<SlowCheckpoint>,
     pub oracle: Oracle,
@@ -142,7 +144,7 @@ impl Session {
             checkpoint_at_open: 0,
             now: 0,
             similar: None,
-            table_memory: TABLE_MEMORY,
+            memory: MemoryShares::default(),
             slow: None,
             slow_checkpoint: None,
             oracle,
@@ -163,7 +165,7 @@ impl Session {
     /// The volume is one of these.
     pub fn of(mut self, setup: &Setup) -> Self {
         self.similar = setup.similar();
-        self.table_memory = setup.table_memory();
+        self.memory = setup.memory();
         self
     }
 
@@ -318,7 +320,7 @@ impl Session {
         let medium = Arc::new(FaultyMedium::new(Arc::clone(&self.medium), faults));
         let calls = self.medium.calls();
         let before = self.last_checkpoint();
-        let opened = guarded(|| Volume::open_within(Arc::clone(&medium), self.table_memory))?;
+        let opened = guarded(|| Volume::open_within(Arc::clone(&medium), self.memory))?;
         self.reads = medium.reads();
         medium.set_faults(Faults::default());
         let Err(error) = &opened else {
@@ -347,7 +349,7 @@ impl Session {
     /// Whether an opening that ended early did no more since so many calls than it may: sync what others wrote; and where there
     /// is no room in memory, let pages of its tables go to where nothing lies.
     fn may_have_written(&self, calls: u64) -> bool {
-        self.medium.calls() <= calls + 1 || self.table_memory == 0
+        self.medium.calls() <= calls + 1 || self.memory.tables == 0
     }
 
     /// The last checkpoint on the medium.
@@ -545,7 +547,8 @@ impl Session {
             return Ok(());
         };
         let (now, stamp) = (self.now, self.next_stamp());
-        let lacks = self.oracle.moment().at(instant).contains(&PURGED);
+        let held = self.oracle.moment().at(instant);
+        let lacks = held.iter().copied().any(is_purged);
         if lacks {
             let refused = guarded(|| self.volume().rewind_to(now, instant))?;
             if !matches!(refused, Err(VolumeError::Missing { .. })) {
@@ -780,13 +783,21 @@ impl Session {
         found
     }
 
-    /// An error is right only once the power is off or a sync has failed.
+    /// Whether a page of the tables of a damaged medium could not be had.
+    fn lacks_tables(&self) -> bool {
+        let volume = self.volume.as_ref();
+        self.oracle.was_damaged() && volume.is_some_and(|volume| volume.table_failures() > 0)
+    }
+
+    /// An error is right only once the power is off or a sync has failed, or where a page of the tables was damaged.
     fn done<T>(&self, done: Result<T, VolumeError>) -> Result<T, Stop> {
         done.map_err(|error| {
             if self.is_off() {
                 Stop::PowerCut
             } else if is_failed_sync(&error) {
                 Stop::StoreFailed
+            } else if self.lacks_tables() {
+                Stop::Refused
             } else {
                 Stop::Broken(format!("it failed with the power on: {error}"))
             }

@@ -10,7 +10,8 @@ pub mod with_tables;
 
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_flash::Lpn;
-use flashlore_volume::{Encoding, Identity, Policy, Volume, VolumeError};
+
+use flashlore_volume::{Encoding, Identity, MemoryShares, Policy, Volume, VolumeError};
 
 /// All policies.
 pub const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Dedup, Policy::DedupTrusted];
@@ -174,3 +175,9 @@ pub fn contents(volume: &mut Volume) -> Contents {
         .map(|lpn| read(volume, Lpn(lpn)).unwrap_or_else(|e| panic!("page {lpn}: {e}")))
         .collect()
 }
+
+/// As few pages of tables in memory as can be.
+pub const FEW_PAGES: MemoryShares = MemoryShares {
+    tables: 0,
+    index_entries: u32::MAX,
+};

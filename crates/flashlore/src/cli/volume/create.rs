@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use flashlore_sim::config::{Nanos, Size};
 
-use super::VolumeArgs;
+use super::{MemoryArgs, VolumeArgs};
 
 /// What a volume does with the content of its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -172,11 +172,9 @@ pub struct MountArgs {
     /// The directory to mount on
     #[arg(value_name = "MOUNTPOINT")]
     pub point: PathBuf,
-    /// The most memory to take, such as 256MiB: pages of the tables get what the rest leaves of it, and if that is too little,
-    /// what is beyond it lies in a scratch file in the directory [default: whatever the volume needs with 1GiB for them,
-    /// if the machine has it]
-    #[arg(long, value_name = "SIZE")]
-    pub memory: Option<Size>,
+    /// Its memory
+    #[command(flatten)]
+    pub memory: MemoryArgs,
     /// Nobody may write
     #[arg(long)]
     pub read_only: bool,

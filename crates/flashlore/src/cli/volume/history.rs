@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use flashlore_sim::config::Size;
 
-use super::VolumeArgs;
+use super::{MemoryArgs, VolumeArgs};
 
 /// Flags of `log`.
 #[derive(Args)]
@@ -100,6 +100,9 @@ pub struct RecoverArgs {
     /// The volume
     #[command(flatten)]
     pub volume: VolumeArgs,
+    /// Its memory
+    #[command(flatten)]
+    pub memory: MemoryArgs,
     /// The instant: "10min ago", a time in RFC 3339, a snapshot, or "now"
     #[arg(long, value_name = "INSTANT")]
     pub to: String,

@@ -16,6 +16,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use flashlore_serve::Budget;
+use flashlore_sim::config::Size;
 
 mod array;
 mod bench;
@@ -41,7 +43,7 @@ pub use tune::TuneArgs;
 pub use upgrade::UpgradeArgs;
 
 /// The volume of a command.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub struct VolumeArgs {
     /// The directory of the volume or the array
     #[arg(value_name = "DIR")]
@@ -49,6 +51,35 @@ pub struct VolumeArgs {
     /// Bypass the page cache
     #[arg(long)]
     pub direct: bool,
+    /// The memory that it may take, of commands that can be told
+    #[arg(skip)]
+    pub budget: Budget,
+}
+
+/// The memory of a volume that a command opens.
+#[derive(Args)]
+pub struct MemoryArgs {
+    /// The most memory for the volume, such as 512MiB: what is needed for its size, and of the rest half for its
+    /// fingerprint index and half for pages of its tables, which come and go [default: a quarter of the machine's, at most
+    /// 4GiB, or as much as it needs at least]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Size>,
+    /// Of it, memory for the fingerprint index; what has no room in it is not found as a duplicate
+    #[arg(long, value_name = "SIZE")]
+    pub index: Option<Size>,
+}
+
+impl MemoryArgs {
+    /// The volume, which may take so much.
+    pub fn of(&self, volume: &VolumeArgs) -> VolumeArgs {
+        VolumeArgs {
+            budget: Budget {
+                memory: self.memory.map(|size| size.0),
+                index: self.index.map(|size| size.0),
+            },
+            ..volume.clone()
+        }
+    }
 }
 
 /// Flags of `info`.
@@ -74,6 +105,9 @@ pub struct ImportArgs {
     /// The volume
     #[command(flatten)]
     pub volume: VolumeArgs,
+    /// Its memory
+    #[command(flatten)]
+    pub memory: MemoryArgs,
     /// The raw disk image
     #[arg(value_name = "IMAGE")]
     pub image: PathBuf,
@@ -95,6 +129,9 @@ pub struct ExportArgs {
     /// The volume
     #[command(flatten)]
     pub volume: VolumeArgs,
+    /// Its memory
+    #[command(flatten)]
+    pub memory: MemoryArgs,
     /// The raw disk image; one that exists is not overwritten
     #[arg(value_name = "IMAGE")]
     pub image: PathBuf,
@@ -149,6 +186,9 @@ pub struct ScrubArgs {
     /// The volume
     #[command(flatten)]
     pub volume: VolumeArgs,
+    /// Its memory
+    #[command(flatten)]
+    pub memory: MemoryArgs,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -4,9 +4,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use flashlore_sim::config::{Count, Nanos, Share, Size};
+use flashlore_sim::config::{Count, Nanos, Share};
 
-use super::VolumeArgs;
+use super::{MemoryArgs, VolumeArgs};
 
 /// Flags of `serve`.
 #[derive(Args)]
@@ -64,11 +64,9 @@ pub struct ServingArgs {
     /// nbd.sock in the directory]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Vec<String>,
-    /// The most memory to take, such as 256MiB: pages of the tables get what the rest leaves of it, and if that is too little,
-    /// what is beyond it lies in a scratch file in the directory [default: whatever the volume needs with 1GiB for them,
-    /// if the machine has it]
-    #[arg(long, value_name = "SIZE")]
-    pub memory: Option<Size>,
+    /// Its memory
+    #[command(flatten)]
+    pub memory: MemoryArgs,
     /// Nobody may write
     #[arg(long)]
     pub read_only: bool,

@@ -9,7 +9,7 @@ use flashlore_serve::array::{CreateArray, Made};
 use flashlore_volume::options::default_capacity;
 use flashlore_volume::{CreateOptions, Encoding, HistoryIdentity, Policy};
 
-use super::{clocks, human};
+use super::{clocks, human, memory_told};
 use crate::cli::{ArrayArgs, ArrayMode, CreateArgs, OnPressure, VolumeSystem};
 use crate::error::CliError;
 use crate::output::tell;
@@ -170,11 +170,11 @@ pub fn make(args: &CreateArgs) -> Result<String, CliError> {
         Asked::Volume(options) => {
             let id = home.create(&options).map_err(failed)?;
             format!(
-                "created {} ({} pages of 4 KiB, room for {}; open it takes up to {} of memory)",
+                "created {} ({} pages of 4 KiB, room for {}; open it takes {})",
                 home.volume().display(),
                 id.exported,
                 options.capacity / 4096,
-                human(flashlore_volume::memory_needed(&id)),
+                memory_told(&id),
             )
         }
         Asked::Array(asked) => {

@@ -131,7 +131,7 @@ pub fn recover(args: &RecoverArgs) -> Result<(), CliError> {
         disconnect: args.disconnect,
         allow_missing: args.allow_missing,
     };
-    let answer = request(&args.volume, &asked)?;
+    let answer = request(&args.memory.of(&args.volume), &asked)?;
     let Answer::Recovered {
         instant,
         changed,

@@ -44,7 +44,7 @@ pub fn import(args: &ImportArgs) -> Result<(), CliError> {
             directory.display()
         )));
     }
-    let service = open(&args.volume)?;
+    let service = open(&args.memory.of(&args.volume))?;
     let DirectoryNames { disk, units, .. } = named(&args.volume);
     let mut end = 0;
     let copied = copy_in(&*service, args, &mut image, &mut end);
@@ -342,7 +342,7 @@ pub fn export(args: &ExportArgs) -> Result<(), CliError> {
     let path = &args.image;
     let reach = match args.slow_alone {
         true => slow_alone(&args.volume)?,
-        false => reach(&args.volume)?,
+        false => reach(&args.memory.of(&args.volume))?,
     };
     let (at, machine) = (args.at.as_deref(), args.machine);
     // What is served may be written while it is copied.

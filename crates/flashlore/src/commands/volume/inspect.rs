@@ -115,7 +115,7 @@ pub fn checked(args: &VolumeArgs, quick: bool) -> Result<Checked, CliError> {
         let report = array::check::check(&home, mode, !quick).map_err(failed)?;
         return Ok(Checked::Array(report));
     }
-    let medium = home.affordable(mode, Access::Look).map_err(&failed)?;
+    let medium = home.to_go_through(mode).map_err(&failed)?;
     let report = flashlore_volume::check(&medium, !quick);
     Ok(Checked::Volume(
         report.map_err(|error| failed(error.into()))?,
@@ -215,7 +215,7 @@ fn volume_text(report: &CheckReport) -> String {
 }
 
 pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
-    let mut reach = reach(&args.volume)?;
+    let mut reach = reach(&args.memory.of(&args.volume))?;
     let DirectoryNames {
         is_array, units, ..
     } = named(&args.volume);

@@ -25,7 +25,6 @@ mod create;
 mod history;
 mod image;
 mod inspect;
-mod memory;
 mod mount;
 mod resize;
 mod running;
@@ -54,12 +53,14 @@ pub use state::info;
 pub use tune::tune;
 pub use upgrade::upgrade;
 
+use flashlore_volume::{Identity, USUAL_MEMORY, least_memory, memory_needed};
+
 use crate::cli::VolumeArgs;
 use crate::error::CliError;
 use crate::output::tell;
 
 fn home(args: &VolumeArgs) -> Home {
-    Home::new(&args.directory)
+    Home::new(&args.directory).within(args.budget)
 }
 
 fn mode(args: &VolumeArgs) -> Mode {
@@ -154,6 +155,17 @@ fn unexpected(args: &VolumeArgs) -> CliError {
 fn json(answer: &Answer) -> String {
     // What is in an answer can always be written.
     serde_json::to_string(answer).unwrap_or_default() + "\n"
+}
+
+/// What a volume takes of memory, unless it is told otherwise, and with how much it works.
+fn memory_told(id: &Identity) -> String {
+    let least = least_memory(id);
+    let usual = memory_needed(id).min(USUAL_MEMORY.max(least));
+    format!(
+        "up to {} of memory, {} at least",
+        human(usual),
+        human(least)
+    )
 }
 
 /// Bytes for people: three digits and a unit.

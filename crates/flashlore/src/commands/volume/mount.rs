@@ -20,9 +20,9 @@ pub fn mount(args: &MountArgs) -> Result<(), CliError> {
             args.point.display()
         )));
     }
-    let how = How::of(args.memory, args.slow_alone)?;
+    let how = How::of(args.slow_alone);
     let read_only = args.read_only || how.is_read_only();
-    let mut running = Running::open(&args.volume, how, read_only)?;
+    let mut running = Running::open(&args.memory.of(&args.volume), how, read_only)?;
     let waits = running.handle();
     let ended = move || waits.close();
     let mut mounted = flashlore_fuse::mount(running.service(), read_only, point, ended)?;

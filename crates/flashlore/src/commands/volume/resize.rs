@@ -5,7 +5,7 @@ use flashlore_serve::array::grow::Grow;
 use flashlore_serve::served::recovery_told;
 use flashlore_volume::options::capacity;
 
-use super::{failed, home, human, mode, tell_of};
+use super::{failed, home, human, memory_told, mode, tell_of};
 use crate::cli::ResizeArgs;
 use crate::error::CliError;
 use crate::output::tell;
@@ -30,13 +30,13 @@ pub fn resize(args: &ResizeArgs) -> Result<(), CliError> {
     tell_of(&args.volume, recovery_told(&recovery));
     let size = |pages: u32| human(u64::from(pages) * 4096);
     tell(&format!(
-        "{}: size from {} to {}, capacity from {} to {}; open it takes up to {} of memory",
+        "{}: size from {} to {}, capacity from {} to {}; open it takes {}",
         home.volume().display(),
         size(from.exported),
         size(to.exported),
         human(capacity(&from)),
         human(capacity(&to)),
-        human(flashlore_volume::memory_needed(&to)),
+        memory_told(&to),
     ));
     Ok(())
 }

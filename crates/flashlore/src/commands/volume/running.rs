@@ -5,18 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use flashlore_medium::Access;
-use flashlore_paged::Pager;
 use flashlore_serve::array::ArrayService;
 use flashlore_serve::clock::even;
 use flashlore_serve::control::Control;
 use flashlore_serve::served;
-use flashlore_serve::{Home, ServeError, Served, Service};
-use flashlore_sim::config::Size;
-use flashlore_volume::TABLE_MEMORY;
+use flashlore_serve::{Budget, Home, ServeError, Served};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
-use super::memory::{Bound, bound};
 use super::{clocks, failed, home, mode, tell_of};
 use crate::cli::VolumeArgs;
 use crate::error::CliError;
@@ -26,22 +22,16 @@ use crate::output::tell;
 #[derive(Debug, Clone, Copy)]
 pub enum How {
     Whole,
-    /// A volume, which takes no more memory than this.
-    Within(Size),
     /// The slow medium of an array, which can be read.
     SlowAlone,
 }
 
 impl How {
-    /// What the flags `--memory` and `--slow-alone` ask for.
-    pub fn of(memory: Option<Size>, slow_alone: bool) -> Result<Self, CliError> {
-        match (memory, slow_alone) {
-            (None, false) => Ok(How::Whole),
-            (Some(limit), false) => Ok(How::Within(limit)),
-            (None, true) => Ok(How::SlowAlone),
-            (Some(_), true) => Err(CliError::Usage(
-                "--memory is for volumes, --slow-alone for arrays".to_owned(),
-            )),
+    /// What the flag `--slow-alone` asks for.
+    pub fn of(slow_alone: bool) -> Self {
+        match slow_alone {
+            false => How::Whole,
+            true => How::SlowAlone,
         }
     }
 
@@ -56,19 +46,12 @@ fn opened(
     args: &VolumeArgs,
     how: How,
     access: Access,
-    table_memory: u64,
 ) -> Result<Box<dyn Served>, ServeError> {
     match how {
         How::Whole => served::open(home, mode(args), clocks(), access),
         How::SlowAlone => {
             let array = ArrayService::slow_alone(home.clone(), mode(args), even(clocks()))?;
             Ok(Box::new(array))
-        }
-        How::Within(_) => {
-            // Its memory is bounded by somebody, so it is not asked for.
-            let home = home.held()?;
-            let opened = home.open_bounded(mode(args), access, table_memory)?;
-            Ok(Box::new(Service::opened(home, opened, clocks(), access)?))
         }
     }
 }
@@ -79,8 +62,6 @@ pub struct Running {
     signals: Signals,
     service: Arc<dyn Served>,
     is_closed: bool,
-    /// Bounds the memory of the process, if that was asked for.
-    _pager: Option<Pager>,
 }
 
 impl Running {
@@ -93,24 +74,14 @@ impl Running {
         let signals = signals.map_err(CliError::file("handle signals for", &directory))?;
         let home = home(args);
         home.troubles().tell(Box::new(tell));
-        let bound = match how {
-            How::Within(limit) => {
-                home.demand_volume(
-                    "takes the memory that its array.json gives it, so --memory is of no use",
-                )
-                .map_err(&failed)?;
-                bound(&home, args, limit)?
-            }
-            How::Whole | How::SlowAlone => Bound {
-                table_memory: TABLE_MEMORY,
-                pager: None,
-            },
-        };
-        let tables = bound.table_memory;
-        let opened = match opened(&home, args, how, Access::Change, tables) {
+        if args.budget != Budget::default() {
+            let what = "takes the memory that its array.json gives it, so --memory is of no use";
+            home.demand_volume(what).map_err(&failed)?;
+        }
+        let opened = match opened(&home, args, how, Access::Change) {
             Err(error) if read_only && error.is_not_writable() => {
                 tell(&format!("{error}: it is opened to be looked at alone"));
-                opened(&home, args, how, Access::Look, tables)
+                opened(&home, args, how, Access::Look)
             }
             opened => opened,
         };
@@ -122,7 +93,6 @@ impl Running {
             signals,
             service: service.into(),
             is_closed: false,
-            _pager: bound.pager,
         })
     }
 

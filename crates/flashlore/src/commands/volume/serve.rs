@@ -227,9 +227,9 @@ fn around(lives: &mut [Live], put: impl Fn(Arc<dyn BlockDevice>) -> Arc<dyn Bloc
 }
 
 fn run(args: &ServingArgs, recorded: Option<Options>) -> Result<(), CliError> {
-    let how = How::of(args.memory, args.slow_alone)?;
+    let how = How::of(args.slow_alone);
     let read_only = args.read_only || how.is_read_only();
-    let mut running = Running::open(&args.volume, how, read_only)?;
+    let mut running = Running::open(&args.memory.of(&args.volume), how, read_only)?;
     let service = Arc::clone(running.service());
     let mut lives = service.lives();
     around(&mut lives, |device| filtered(&args.filters, device));
