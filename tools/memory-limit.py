@@ -2,7 +2,7 @@
 """Random writes to a volume whose memory is bounded: what it takes, and what it costs.
 
 A volume is made, filled with pages that all differ, and closed. Then it is served with `--memory` of several shares of
-what `create` says it needs, and without; each time random pages are written for some time. The table has the requests
+what `create` says it takes, or the least that it needs, and without; each time random pages are written for some time. The table has the requests
 a second, and the peaks of the resident memory (VmRSS of /proc/PID/status, asked every 20 ms) while the volume is
 opened and while it is written to. Needs fio with the nbd engine, and a release build.
 
@@ -73,6 +73,8 @@ def main() -> None:
         told = subprocess.run(create, check=True, capture_output=True, text=True).stderr
         number, unit = re.search(r"up to ([\d.]+) (\w+) of memory", told).groups()
         need = float(number) * VOLUME_MEMORY.UNITS[unit]
+        number, unit = re.search(r"([\d.]+) (\w+) at least", told).groups()
+        least = (int(float(number) * VOLUME_MEMORY.UNITS[unit]) >> 20) + 1
         server = VOLUME_MEMORY.Server(args.program, disk, [])
         client = VOLUME_MEMORY.Client(disk / "nbd.sock")
         for offset in range(0, size, VOLUME_MEMORY.CHUNK):
@@ -84,7 +86,7 @@ def main() -> None:
         )
         print("|---|---|---|---|---|---|---|", flush=True)
         for share in [None, *map(int, args.shares.split(","))]:
-            limit = int(need * (share or 100) / 100) >> 20
+            limit = max(int(need * (share or 100) / 100) >> 20, least)
             more = [] if share is None else ["--memory", f"{limit}MiB"]
             began = time.monotonic()
             if args.group:

@@ -172,7 +172,7 @@ def check_volume(directory: str, direct: bool, quick: bool) -> str:
 class Volume:
     """A volume or an array, open here or served by another process; disks are named by their position."""
 
-    def __new__(cls, directory: str, direct: bool, slow_alone: bool) -> Self:
+    def __new__(cls, directory: str, direct: bool, slow_alone: bool, memory: str | None, index: str | None) -> Self:
         """Open what a directory holds, or connect to whoever serves it."""
 
     def shapes(self) -> list[tuple[int, str, int]]:

@@ -194,9 +194,18 @@ class Volume(LiveDisk):
     `VolumeError`; clients of the server write over NBD or through its mount.
     """
 
-    def __init__(self, directory: StrPath, *, direct: bool = False, slow_alone: bool = False) -> None:
+    def __init__(
+        self,
+        directory: StrPath,
+        *,
+        direct: bool = False,
+        slow_alone: bool = False,
+        memory: int | str | None = None,
+        index: int | str | None = None,
+    ) -> None:
         """Open it, as `Volume.open`."""
-        super().__init__(_core.Volume(os.fspath(directory), direct, slow_alone), 0)
+        given = [None if size is None else str(size) for size in (memory, index)]
+        super().__init__(_core.Volume(os.fspath(directory), direct, slow_alone, *given), 0)
         self._directory = Path(directory)
         self._process = os.getpid()
 
@@ -276,22 +285,33 @@ class Volume(LiveDisk):
         return cls(directory)
 
     @classmethod
-    def open(cls, directory: StrPath, *, direct: bool = False, slow_alone: bool = False) -> Self:
+    def open(  # noqa: PLR0913 (the flags of the command)
+        cls,
+        directory: StrPath,
+        *,
+        direct: bool = False,
+        slow_alone: bool = False,
+        memory: int | str | None = None,
+        index: int | str | None = None,
+    ) -> Self:
         """Open the volume or array of a directory; one that a server has is asked through the server.
 
-        What a crash left is recovered. It takes as much memory as `flashlore create` said; where the machine has too
-        little, serve it with `--memory`, and open it here then.
+        What a crash left is recovered.
 
         Args:
             directory: the directory.
             direct: bypass the page cache.
             slow_alone: of an array whose fast medium is lost read what the slow one holds (made with `ordered`).
+            memory: the most memory that a volume takes, bytes or a text such as `"512MiB"`; by default a quarter of the
+                machine's, at most 4 GiB, or as much as it needs at least.
+            index: how much of it is for the fingerprint index; by default half of what is not needed for its size.
 
         Raises:
+            UsageError: the volume does not work with so little memory.
             VolumeError: there is none, somebody else has it open, it is damaged, or memory is short.
 
         """
-        return cls(directory, direct=direct, slow_alone=slow_alone)
+        return cls(directory, direct=direct, slow_alone=slow_alone, memory=memory, index=index)
 
     @staticmethod
     def check(directory: StrPath, *, quick: bool = False, direct: bool = False) -> VolumeCheck | ArrayCheck:

@@ -667,3 +667,19 @@ def test_the_page_about_volumes_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     names: dict[str, object] = {}
     for block in blocks:
         exec(block, names)  # noqa: S102 (the page's)
+
+
+def test_a_volume_takes_no_more_memory_than_it_is_given(tmp_path: Path) -> None:
+    """So little that it does not work is refused, and what is no size; an index is as large as it may be."""
+    directory = tmp_path / "disk"
+    with Volume.create(directory, size="4GiB") as disk:
+        usual = disk.info().index
+    with pytest.raises(UsageError, match="too little for the volume"):
+        Volume.open(directory, memory="1MiB")
+    with pytest.raises(UsageError, match="memory: .*expected a size"):
+        Volume.open(directory, memory="much")
+    with Volume.open(directory, memory=1 << 30, index="4MiB") as disk:
+        small = disk.info().index
+    assert usual is not None
+    assert small is not None
+    assert small.most_entries < usual.most_entries

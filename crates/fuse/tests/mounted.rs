@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flashlore_fuse::{MountError, MountPoint, Mounted, mount};
-use flashlore_medium::Mode;
+use flashlore_medium::{Access, Mode};
 use flashlore_serve::{Answer, Home, Request, Served, Service};
 use flashlore_testkit::skip;
 use flashlore_volume::disk::BlockDevice;
@@ -49,7 +49,7 @@ fn create(directory: &TempDir, history: bool) -> Arc<Service> {
         seed: [7; 48],
     };
     home.create(&options).unwrap();
-    let opened = home.open(Mode::Buffered).unwrap();
+    let opened = home.open(Mode::Buffered, Access::Change).unwrap();
     // A second passes between two looks at the clock.
     let seconds = AtomicU64::new(1);
     let clock = move || seconds.fetch_add(1, Ordering::SeqCst) * 1_000_000_000;
@@ -112,7 +112,7 @@ impl Place {
         self.service.close().unwrap();
         let home = self.service.home().clone();
         drop(self.service);
-        let opened = home.open(Mode::Buffered).unwrap();
+        let opened = home.open(Mode::Buffered, Access::Change).unwrap();
         assert!(opened.1.closed && opened.1.events == 0);
         let again = Service::new(home, opened, Arc::new(|| u64::MAX / 2)).unwrap();
         let mut bytes = vec![0; SIZE as usize];

@@ -10,6 +10,7 @@
 use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,14 +21,15 @@ use flashlore_serve::array::ArrayService;
 use flashlore_serve::clock::even;
 use flashlore_serve::control::Remote;
 use flashlore_serve::request::MOST_READ;
-use flashlore_serve::{Answer, Home, Request, ServeError, Served, served};
+use flashlore_serve::{Answer, Budget, Home, Request, ServeError, Served, served};
+use flashlore_sim::config::Size;
 use flashlore_volume::disk::range::check_range;
 use flashlore_volume::disk::{BlockDevice, DiskError};
 use parking_lot::{Mutex, RwLock};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::raised;
+use crate::errors::{raised, usage};
 
 /// Bytes that are read or written between two looks at the signals; pieces end at multiples of it, so that no page is
 /// cut.
@@ -283,6 +285,13 @@ impl Volume {
     }
 }
 
+/// A size that was given as a number of bytes or with a unit.
+fn bytes(what: &str, given: Option<&str>) -> PyResult<Option<u64>> {
+    let size = given.map(Size::from_str).transpose();
+    let size = size.map_err(|error| usage(format!("{what}: {error}")))?;
+    Ok(size.map(|size| size.0))
+}
+
 /// Bytes beyond the end are the caller's fault; everything else is what the core says it is.
 fn refused(directory: &Path, error: ServeError) -> PyErr {
     let error = match error {
@@ -296,12 +305,23 @@ fn refused(directory: &Path, error: ServeError) -> PyErr {
 impl Volume {
     /// Opens what a directory holds, or connects to whoever serves it.
     #[new]
-    fn open(py: Python<'_>, directory: PathBuf, direct: bool, slow_alone: bool) -> PyResult<Self> {
+    fn open(
+        py: Python<'_>,
+        directory: PathBuf,
+        direct: bool,
+        slow_alone: bool,
+        memory: Option<&str>,
+        index: Option<&str>,
+    ) -> PyResult<Self> {
+        let budget = Budget {
+            memory: bytes("memory", memory)?,
+            index: bytes("index", index)?,
+        };
         let mode = match direct {
             true => Mode::Direct,
             false => Mode::Buffered,
         };
-        let home = Home::new(&directory);
+        let home = Home::new(&directory).within(budget);
         let opened = py.detach(|| {
             let remote = if slow_alone {
                 None

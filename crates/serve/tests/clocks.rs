@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::Arc;
 
-use flashlore_medium::Mode;
+use flashlore_medium::{Access, Mode};
 use flashlore_serve::clock::Clocks;
 use flashlore_serve::request::LogEntry;
 use flashlore_serve::{Answer, Home, Request, Served, Service};
@@ -90,7 +90,7 @@ impl Place {
     }
 
     fn open(&self) -> Service {
-        let opened = self.home.open(Mode::Buffered).unwrap();
+        let opened = self.home.open(Mode::Buffered, Access::Change).unwrap();
         Service::new(self.home.clone(), opened, self.clocks.clone()).unwrap()
     }
 }

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use flashlore_medium::Mode;
+use flashlore_medium::{Access, Mode};
 use flashlore_serve::metrics::Metrics;
 use flashlore_serve::metrics::http::{Endpoint, MOST_CONNECTIONS, MOST_HEAD};
 use flashlore_serve::{Home, Served as _, Service};
@@ -39,7 +39,7 @@ impl Served {
         let home = Home::new(directory.path().join(name));
         let options = options(SECOND);
         home.create(&options).unwrap();
-        let opened = home.open(Mode::Buffered).unwrap();
+        let opened = home.open(Mode::Buffered, Access::Change).unwrap();
         let service = Service::new(home, opened, Arc::new(|| 100 * SECOND)).unwrap();
         let disk: Arc<dyn BlockDevice> = Arc::clone(service.disk()) as _;
         let count = Count::default();

@@ -59,7 +59,8 @@ fn memory_that_is_too_little_is_refused() {
 #[test]
 fn what_is_given_is_divided_between_tables_and_index() {
     let place = Place::new();
-    quiet(place.run(&["create", "disk", "--size", "64GiB"]));
+    quiet(place.run(&["create", "disk", "--size", "8GiB"]));
+    // MiB of both.
     let told = |flags: &[&str]| {
         let process = served(&place, flags);
         let info = place.run(&["info", "disk", "--json"]).ok();
@@ -68,20 +69,27 @@ fn what_is_given_is_divided_between_tables_and_index() {
         let number = |what: &serde_json::Value| what.as_u64().unwrap() >> 20;
         (
             number(&info["tables"]["most_memory"]),
-            number(&(info["index"]["most_entries"].as_u64().unwrap() * 8).into()),
+            number(&info["index"]["memory"]),
         )
     };
     let message = place.run(&["serve", "disk", "--memory", "1MiB"]).fails(2);
     let least = least(&message);
     let (tables, index) = told(&["--memory", &format!("{least}MiB")]);
-    assert!((31..40).contains(&tables) && index < 40, "{tables} {index}");
-    let more = format!("{}MiB", least + 200);
+    assert!(
+        (31..36).contains(&tables) && (2..6).contains(&index),
+        "{tables} {index}"
+    );
+    let more = format!("{}MiB", least + 16);
     let (tables, index) = told(&["--memory", &more]);
-    assert!((100..140).contains(&tables), "{tables} {index}");
-    assert!((90..140).contains(&index), "{tables} {index}");
-    let (tables, index) = told(&["--memory", &more, "--index", "10MiB"]);
-    assert!((190..240).contains(&tables), "{tables} {index}");
-    assert!((8..=11).contains(&index), "{tables} {index}");
+    assert!(
+        (39..44).contains(&tables) && (8..16).contains(&index),
+        "{tables} {index}"
+    );
+    let (tables, index) = told(&["--memory", &more, "--index", "6MiB"]);
+    assert!(
+        (45..50).contains(&tables) && (4..8).contains(&index),
+        "{tables} {index}"
+    );
 }
 
 /// Serves with as little memory as can be, writes, ends, and looks at what is there.
@@ -113,11 +121,13 @@ fn a_bounded_volume_holds_what_was_written() {
     place.run(&["check", "disk"]).ok();
     let image = place.path("image");
     let image = image.to_str().unwrap();
-    place
-        .run(&["export", "disk", image, "--memory", &least])
-        .ok();
-    place
-        .run(&["import", "disk", image, "--memory", &least])
-        .ok();
-    place.run(&["scrub", "disk", "--memory", &least]).ok();
+    for command in [
+        &["export", "disk", image][..],
+        &["import", "disk", image],
+        &["scrub", "disk"],
+    ] {
+        let bounded = [command, &["--memory", &least]].concat();
+        let ran = place.run(&bounded);
+        assert_eq!(ran.code, 0, "{command:?}: {}", ran.stderr);
+    }
 }
