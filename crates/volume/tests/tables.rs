@@ -460,7 +460,7 @@ fn a_wrong_link_of_old_versions_is_told_by_check() {
     for (what, table, at, put, expected) in wrong {
         let medium = made(&id);
         let mut volume = open(&medium);
-        let mut write = |volume: &mut Volume, n: u32| {
+        let write = |volume: &mut Volume, n: u32| {
             let (now, lpn) = (u64::from(n), Lpn(n % 20));
             volume.write(now, lpn, &page(n % 30 + 1)).unwrap();
         };
