@@ -27,7 +27,7 @@ use super::superblock::{
 };
 use super::{
     Areas, ClockNote, Note, NoteKind, ObjectNote, ObjectPlace, ObjectRow, PackSlot, PackedRow,
-    PurgeNote, RowId, Table,
+    PurgeNote, Table,
 };
 
 fn key() -> impl Strategy<Value = VolumeKey> {
