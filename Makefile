@@ -109,7 +109,7 @@ fuzz:
 planted:
 	crates/volume/planted/run.sh
 	PLANTED_PATCHES=crates/ftl/planted \
-	PLANTED_TESTS="ftl/similar ftl/prefetch ftl/sealed_before_window ftl/map_of_deltas ftl/map_cache ftl/delta_vectors" \
+	PLANTED_TESTS="ftl/lib ftl/similar ftl/prefetch ftl/sealed_before_window ftl/map_of_deltas ftl/map_cache ftl/delta_vectors" \
 	crates/volume/planted/run.sh
 	PLANTED_PATCHES=crates/sim/planted PLANTED_TESTS=sim/lib crates/volume/planted/run.sh
 	PLANTED_PATCHES=crates/metadata/planted PLANTED_TESTS=metadata/store crates/volume/planted/run.sh

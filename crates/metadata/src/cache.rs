@@ -5,8 +5,9 @@
 //! way to a page that is wanted.
 //!
 //! Invariants: a page that has changed keeps its parent in memory, as that will have to name its new place; a page with
-//! changed children, or that somebody pins, does not leave.
+//! changed children, or that somebody pins, does not leave; what was found lately is where it was found.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use flashlore_medium::AlignedBuf;
@@ -20,6 +21,18 @@ use crate::page::PAGE_BYTES;
 const CHUNK: usize = 64;
 /// Pages that the hand looks at before it takes one that has changed.
 const SEARCH: usize = 64;
+
+/// Pages that are known without a look into the table of all, a power of two.
+const LATELY: usize = 256;
+/// The key of no page.
+const NO_KEY: u64 = u64::MAX;
+
+/// The place of a page among those found lately, by the highest bits of a product with the golden ratio (Knuth, The Art of
+/// Computer Programming 3, section 6.4).
+#[inline(always)]
+fn place_of(key: u64) -> usize {
+    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - LATELY.ilog2())) as usize
+}
 
 /// Where a page is in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +72,8 @@ pub(crate) struct Cache {
     bytes: Vec<AlignedBuf>,
     most: usize,
     by_node: FxHashMap<u64, u32>,
+    /// Of pages found lately where they are: the rows of one are asked for again and again.
+    lately: [Cell<(u64, u32)>; LATELY],
     unused: Vec<u32>,
     hand: usize,
     /// Pages that have changed, by level, then in the order of their table.
@@ -74,6 +89,7 @@ impl Cache {
             bytes: Vec::new(),
             most,
             by_node: FxHashMap::default(),
+            lately: [const { Cell::new((NO_KEY, 0)) }; LATELY],
             unused: Vec::new(),
             hand: 0,
             dirty: BTreeSet::new(),
@@ -94,7 +110,16 @@ impl Cache {
     /// The frame of a page that is in memory.
     #[inline(always)]
     pub fn find(&self, node: Node) -> Option<FrameId> {
-        self.by_node.get(&node.key()).map(|&frame| FrameId(frame))
+        let key = node.key();
+        let lately = &self.lately[place_of(key)];
+        if let (known, frame) = lately.get()
+            && known == key
+        {
+            return Some(FrameId(frame));
+        }
+        let frame = self.by_node.get(&key).copied()?;
+        lately.set((key, frame));
+        Some(FrameId(frame))
     }
 
     #[inline(always)]
@@ -170,6 +195,10 @@ impl Cache {
         debug_assert!(!self.frame(frame).dirty);
         let key = self.frame(frame).node.key();
         self.by_node.remove(&key);
+        let lately = &self.lately[place_of(key)];
+        if lately.get().0 == key {
+            lately.set((NO_KEY, 0));
+        }
         self.frame_mut(frame).taken = false;
         self.unused.push(frame.0);
     }
