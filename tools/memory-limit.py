@@ -2,9 +2,9 @@
 """Random writes to a volume whose memory is bounded: what it takes, and what it costs.
 
 A volume is made, filled with pages that all differ, and closed. Then it is served with `--memory` of several shares of
-what `create` says it takes, or the least that it needs, and without; each time random pages are written for some time. The table has the requests
-a second, and the peaks of the resident memory (VmRSS of /proc/PID/status, asked every 20 ms) while the volume is
-opened and while it is written to. Needs fio with the nbd engine, and a release build.
+what `create` says it takes, or the least that it needs, and without; each time random pages are written for some time.
+The table has the requests a second, and the peaks of the resident memory (VmRSS of /proc/PID/status, asked every 20 ms)
+while the volume is opened and while it is written to. Needs fio with the nbd engine, and a release build.
 
     cargo build --release && tools/memory-limit.py --size 4 --system ca-ssd --shares 101,50,25
 """

@@ -285,7 +285,7 @@ class Volume(LiveDisk):
         return cls(directory)
 
     @classmethod
-    def open(  # noqa: PLR0913 (the flags of the command)
+    def open(
         cls,
         directory: StrPath,
         *,

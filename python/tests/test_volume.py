@@ -676,7 +676,7 @@ def test_a_volume_takes_no_more_memory_than_it_is_given(tmp_path: Path) -> None:
         usual = disk.info().index
     with pytest.raises(UsageError, match="too little for the volume"):
         Volume.open(directory, memory="1MiB")
-    with pytest.raises(UsageError, match="memory: .*expected a size"):
+    with pytest.raises(UsageError, match=r"memory: .*expected a size"):
         Volume.open(directory, memory="much")
     with Volume.open(directory, memory=1 << 30, index="4MiB") as disk:
         small = disk.info().index

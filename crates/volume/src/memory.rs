@@ -133,7 +133,7 @@ impl Sizes {
     /// What was recorded since the checkpoint of old versions, and kept of those that left the window, with the newest of
     /// their pages.
     fn recorded(&self) -> u64 {
-        let entries = self.programmed.min(self.versions);
+        let entries = (self.programmed + self.journalled).min(self.versions);
         2 * (hashed(entries, VERSION) + hashed(entries.min(self.exported), 16))
     }
 
@@ -158,7 +158,7 @@ impl Sizes {
     fn differing(&self) -> u64 {
         let objects = self.found.min(self.objects);
         let packs = self.found.min(self.packs);
-        hashed(self.programmed.min(self.exported), 8)
+        hashed((self.programmed + self.journalled).min(self.exported), 8)
             + hashed(objects, 4 + size_of::<ObjectRow>() as u64)
             + 2 * hashed(objects + self.programmed, 16)
             + bytes::<FoundObject<u128, ObjectNote>>(objects)

@@ -156,7 +156,8 @@ impl<S: Tables> Chains<S> {
 
     fn lengthen_tail(&mut self, stamp: u64) {
         self.newest = self.newest.max(stamp);
-        self.tail += 1;
+        // Where there was no room for it, it is not in the log.
+        self.tail = (self.tail + 1).min(self.log.len());
         self.tail_min = self.tail_min.min(stamp);
         if self.tail >= self.patience {
             self.sort();
@@ -248,7 +249,7 @@ impl<S: Tables> Chains<S> {
 
     /// The number of the first entry before the tail with a stamp above this one; else that of the
     /// first of the tail.
-    pub fn first_sorted_after(&self, stamp: u64) -> EntryNumber {
+    fn first_sorted_after(&self, stamp: u64) -> EntryNumber {
         let (mut low, mut high) = (0, self.log.len() - self.tail);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -258,6 +259,13 @@ impl<S: Tables> Chains<S> {
             }
         }
         self.log.first().plus(low)
+    }
+
+    /// The numbers of the entries with stamps above one and up to another, those of gaps too; there must be no tail.
+    pub fn between(&self, after: u64, up_to: u64) -> impl Iterator<Item = EntryNumber> + use<S> {
+        let first = self.log.first();
+        let place = |stamp| self.first_sorted_after(stamp).since(first);
+        (place(after)..place(up_to)).map(move |place| first.plus(place))
     }
 
     /// Takes away the oldest entry before the tail, if its stamp is not above this one.

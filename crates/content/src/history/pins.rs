@@ -179,13 +179,10 @@ impl<S: Tables> Pins<S> {
             return;
         };
         kept.sort();
-        let mut number = kept.first_sorted_after(instant);
-        let end = kept.first_sorted_after(next);
-        while number != end {
+        for number in kept.between(instant, next) {
             if let Some(entry) = kept.entry(number) {
                 merge(kept, (number, entry), before, lost);
             }
-            number = number.plus(1);
         }
         kept.close_gaps();
     }

@@ -292,8 +292,9 @@ impl<S: Tables> History<S> {
 
     /// Moves the start of the window on, to `to` or not at all if it is there already: ADVANCE.
     /// Instants passed that the schedule wants are pinned. Every entry with a stamp up to there goes
-    /// unless a pinned instant needs it; each object reference given up is told to `drop`.
-    pub fn advance(&mut self, to: u64, drop: &mut impl FnMut(ObjectId)) {
+    /// unless a pinned instant needs it; each object reference given up is told to `drop`. Whether anything has changed:
+    /// where entries cannot be read, what was to go may not be what stands first.
+    pub fn advance(&mut self, to: u64, drop: &mut impl FnMut(ObjectId)) -> bool {
         let to = to.max(self.oldest);
         if let Some(schedule) = &self.options.schedule {
             for instant in schedule.instants(self.oldest, to) {
@@ -302,13 +303,16 @@ impl<S: Tables> History<S> {
         }
         self.chains.sort_up_to(to);
         let mut lost = told_of_objects(drop);
+        let mut changed = to > self.oldest;
         while let Some(entry) = self.chains.pop_up_to(to) {
+            changed = true;
             if !self.pins.keep(entry) {
                 lost(entry.object);
             }
         }
         self.chains.close_gaps();
         self.oldest = to;
+        changed
     }
 
     /// The smallest stamp to advance to so that this many entries go, not counting those a pin

@@ -15,7 +15,7 @@ fn history(pages: u32) -> History<InMemory> {
 }
 
 /// The objects given up by an operation, in order.
-fn lost(operation: impl FnOnce(&mut dyn FnMut(ObjectId))) -> Vec<u32> {
+fn lost<A>(operation: impl FnOnce(&mut dyn FnMut(ObjectId)) -> A) -> Vec<u32> {
     let mut objects = Vec::new();
     operation(&mut |object| objects.push(object.0));
     objects.sort_unstable();

@@ -16,7 +16,7 @@ fn old_volume(place: &Place, version: u32) {
 
 #[test]
 fn who_only_looks_asks_for_an_upgrade_and_finds_everything_after_it() {
-    for version in [3, 4, 5, 6, 7] {
+    for version in [3, 4, 5, 6, 7, 8] {
         let place = Place::new();
         old_volume(&place, version);
         let before = fs::read(place.path("disk/volume.flashlore")).unwrap();
@@ -25,7 +25,7 @@ fn who_only_looks_asks_for_an_upgrade_and_finds_everything_after_it() {
         let now = fs::read(place.path("disk/volume.flashlore")).unwrap();
         assert!(before == now, "a look wrote something");
         let done = quiet(place.run(&["upgrade", "disk"]));
-        let expected = format!("format version from {version} to 8");
+        let expected = format!("format version from {version} to 9");
         assert!(done.contains(&expected), "{done}");
         quiet(place.run(&["export", "disk", "image.raw"]));
         let image = fs::read(place.path("image.raw")).unwrap();
@@ -34,7 +34,7 @@ fn who_only_looks_asks_for_an_upgrade_and_finds_everything_after_it() {
         assert!(version == 3 || listed.contains("golden"), "{listed}");
         place.run(&["check", "disk"]).ok();
         let again = quiet(place.run(&["upgrade", "disk"]));
-        assert!(again.contains("it has format version 8"), "{again}");
+        assert!(again.contains("it has format version 9"), "{again}");
     }
 }
 

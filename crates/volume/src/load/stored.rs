@@ -228,7 +228,8 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Refuses a history whose newest entries were never written. Of the others nothing is read yet.
+    /// Refuses a history whose newest entries were never written, or ended after the checkpoint. Of the others nothing is read
+    /// yet.
     fn refuse_unwritten(&self, root: &Root) -> Result<(), VolumeError> {
         if self.id.version < FIRST_WITH_LIVE_HISTORY {
             return Ok(());
@@ -238,7 +239,12 @@ impl Rows<'_> {
             let (QueueAt { row, len, .. }, rows) = (at.queue, table.rows(self.id));
             if len > 0 {
                 let last = (u64::from(row) + u64::from(len - 1)) % u64::from(rows.max(1));
-                self.in_use(table, RowId(last as u32), 1, |_| ())?;
+                let stamps = self.in_use(table, RowId(last as u32), 1, |row| row.u64())?;
+                if stamps.iter().any(|&stamp| stamp > root.stamp) {
+                    return Err(VolumeError::Damaged(
+                        "the history goes on after its checkpoint".to_string(),
+                    ));
+                }
             }
         }
         Ok(())

@@ -260,9 +260,8 @@ impl<'a> ReplayState<'a> {
             // That the window began later still, for entries to have room, may have been lost.
             while history.is_over()
                 && let Some(to) = history.stamp_to_drop(1)
-            {
-                history.advance(to, &mut give_up);
-            }
+                && history.advance(to, &mut give_up)
+            {}
             // What made it begin there may be lost; what comes is later all the same.
             self.stamp = self.stamp.max(evidence.window);
         }

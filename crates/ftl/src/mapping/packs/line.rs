@@ -200,7 +200,8 @@ impl Line {
         for pack in (round.next.0..end).map(PackId) {
             let row = pages.rows.get(pack.index());
             let number = nth(row.number, pages.filled);
-            if row.is_live() && number >= self.horizon && is_looked_at(pack, row.number) {
+            let is_live = row.is_live() && row.named_bytes > 0;
+            if is_live && number >= self.horizon && is_looked_at(pack, row.number) {
                 round.offer(number, pack, self.most);
             }
         }

@@ -198,15 +198,16 @@ impl<S: Tables> Versions<S> {
         } = self;
         let mut drop = |object| dropped.push(object);
         let to = history.stamp_to_drop(1);
-        if let Some(to) = to.filter(|&to| to <= latest) {
-            history.advance(to, &mut drop);
+        if let Some(to) = to.filter(|&to| to <= latest)
+            && history.advance(to, &mut drop)
+        {
             return true;
         }
         if guarded == u64::MAX && history.expire_oldest(&mut drop).is_some() {
             return true;
         }
         let to = to.filter(|_| all);
-        to.map(|to| history.advance(to, &mut drop)).is_some()
+        to.is_some_and(|to| history.advance(to, &mut drop))
     }
 
     /// Gives up what the schedule does not want any more, looked at once in its smallest spacing; whether there
