@@ -3,7 +3,7 @@
 use super::*;
 use flashlore_flash::tables::LastFirst;
 use flashlore_flash::{
-    EntryNumber, InMemory, Lpn, ObjectId, QueueAt, Ring, Row, TableName, Tables,
+    EntryNumber, InMemory, Lpn, ObjectId, Queue, QueueAt, Ring, Row, TableName, Tables,
 };
 use flashlore_oracle::history::HistoryModel;
 use proptest::prelude::*;
@@ -168,6 +168,25 @@ fn what_was_purged_is_told_and_never_shown_as_something_else() {
     assert_eq!(state(&history, 8), [Version::Current, Version::Purged]);
     assert_eq!(state(&history, 9), [Version::Current; 2]);
     history.check().unwrap();
+}
+
+/// A row that cannot be read answers as zeros: what is to go does not stand first then, and nobody waits for it to go.
+#[test]
+fn an_entry_that_cannot_be_read_is_not_waited_for() {
+    let mut history = history(3);
+    history.snapshot(0).unwrap();
+    // The first changes after the snapshot are needed, the others can go.
+    for (lpn, object, stamp) in [(A, A1, 5), (B, B1, 6), (A, A2, 7), (B, A2, 8)] {
+        history.record(lpn, object, stamp);
+    }
+    let (at, mut of) = history.into_tables();
+    let third = at.window.queue.first.plus(2);
+    of.versions.set(third, VersionEntry::default());
+    let mut history = History::of_tables(&InMemory, HistoryOptions::default(), &at, of);
+    let to = history.stamp_to_drop(1);
+    assert_eq!(to, Some(0));
+    assert!(!history.advance(0, &mut |_| ()));
+    assert!(history.advance(5, &mut |_| ()));
 }
 
 #[test]
