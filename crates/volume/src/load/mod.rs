@@ -253,6 +253,17 @@ fn old_kept(row: &mut Reader<'_>) -> (Lpn, ObjectId) {
     (Lpn(row.u32()), ObjectId(row.u32()))
 }
 
+/// A pinned instant, and the rows that it had among those kept up to version 8.
+fn pin(row: &mut Reader<'_>) -> (PinnedInstant, u32) {
+    let (instant, flags) = (row.u64(), row.u32());
+    let pinned = PinnedInstant {
+        instant,
+        snapshot: flags & 1 != 0,
+        scheduled: flags & 2 != 0,
+    };
+    (pinned, row.u32())
+}
+
 /// What pinned instants keep, so many entries each, as entries of the history: anything between an instant and the next will
 /// do for when they ended.
 fn stamped(

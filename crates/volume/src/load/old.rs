@@ -4,7 +4,7 @@ use flashlore_content::history::{PinnedInstant, VersionEntry};
 use flashlore_flash::{PackId, QueueAt};
 use flashlore_medium::{AlignedBuf, Medium};
 
-use super::{Tables, old_kept, old_version, refuse_disorder, stamped};
+use super::{Tables, old_kept, old_version, pin, refuse_disorder, stamped};
 use crate::error::VolumeError;
 use crate::format::cursor::Reader;
 use crate::format::old::OldAreas;
@@ -284,16 +284,11 @@ impl RowReader<'_> {
         &mut self,
         root: &Root,
     ) -> Result<(Vec<PinnedInstant>, Vec<VersionEntry>), VolumeError> {
-        let (mut pins, mut counts) = (Vec::new(), Vec::new());
+        let mut pins = Vec::new();
         self.read(Table::Pins, RowId(0), root.history.pins, |row| {
-            let (instant, flags) = (row.u64(), row.u32());
-            counts.push(row.u32());
-            pins.push(PinnedInstant {
-                instant,
-                snapshot: flags & 1 != 0,
-                scheduled: flags & 2 != 0,
-            });
+            pins.push(pin(row));
         })?;
+        let (pins, counts): (Vec<PinnedInstant>, Vec<u32>) = pins.into_iter().unzip();
         refuse_disorder(&[], &pins)?;
         let mut first = RowId(0);
         let mut kept = Vec::new();

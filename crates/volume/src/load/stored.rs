@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use flashlore_content::history::{ChainsAt, PinnedInstant, VersionEntry};
-use flashlore_flash::{EntryNumber, Lpn, ObjectId, PackId, QueueAt, Row as _};
+use flashlore_flash::{PackId, QueueAt, Row as _};
 use flashlore_medium::Medium;
 use flashlore_metadata::{MetadataError, Row, Stored, StoredPage};
 
 use super::counts::{SpilledCounts, spilled};
-use super::{Tables, of_store, old_kept, old_version, refuse_disorder, stamped};
+use super::{Tables, of_store, old_kept, old_version, pin, refuse_disorder, stamped};
 use crate::error::VolumeError;
 use crate::format::cursor::Reader;
 use crate::format::superblock::{
@@ -192,16 +192,8 @@ impl Rows<'_> {
 
     /// The pinned instants, each with the rows that it had among those kept up to version 8.
     fn pins(&self, root: &Root) -> Result<(Vec<PinnedInstant>, Vec<u32>), VolumeError> {
-        let pins = self.in_use(Table::Pins, RowId(0), root.history.pins, |row| {
-            (row.u64(), row.u32(), row.u32())
-        })?;
-        let counts = pins.iter().map(|&(.., count)| count).collect();
-        let pins = pins.iter().map(|&(instant, flags, _)| PinnedInstant {
-            instant,
-            snapshot: flags & 1 != 0,
-            scheduled: flags & 2 != 0,
-        });
-        let pins: Vec<PinnedInstant> = pins.collect();
+        let pins = self.in_use(Table::Pins, RowId(0), root.history.pins, pin)?;
+        let (pins, counts): (Vec<PinnedInstant>, Vec<u32>) = pins.into_iter().unzip();
         refuse_disorder(&[], &pins)?;
         Ok((pins, counts))
     }
@@ -253,11 +245,8 @@ impl Rows<'_> {
     /// The entries in a queue, gaps included.
     pub fn chain(&self, table: Table, at: &ChainsAt) -> Result<Vec<VersionEntry>, VolumeError> {
         let QueueAt { row, len, .. } = at.queue;
-        self.in_use(table, RowId(row), len, |row| VersionEntry {
-            stamp: row.u64(),
-            lpn: Lpn(row.u32()),
-            object: ObjectId(row.u32()),
-            older: EntryNumber(row.u32()),
+        self.in_use(table, RowId(row), len, |row| {
+            VersionEntry::decode(&row.take::<{ VersionEntry::BYTES }>())
         })
     }
 }
