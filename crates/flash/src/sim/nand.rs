@@ -104,7 +104,7 @@ struct Resource {
 
 /// What a server has besides its work so far; apart, so that the common path stays small.
 #[derive(Debug, Clone, Default)]
-struct Queue {
+struct Backlog {
     /// Shared channel only: operations waiting, in order of readiness.
     waiting: VecDeque<u32>,
     /// Shared channel only: an event of this server is pending, `free_at` is not its end yet.
@@ -140,7 +140,7 @@ pub struct NandSim {
     servers_per_channel: u32,
     pages_per_block: u32,
     servers: Vec<Resource>,
-    queues: Vec<Queue>,
+    backlogs: Vec<Backlog>,
     channels: Vec<Resource>,
     heap: BinaryHeap<Reverse<(Time, u64, NandEvent)>>,
     ops: Vec<Queued>,
@@ -173,7 +173,7 @@ impl NandSim {
             servers_per_channel,
             pages_per_block: geometry.pages_per_block(),
             servers: vec![Resource::default(); servers as usize],
-            queues: vec![Queue::default(); servers as usize],
+            backlogs: vec![Backlog::default(); servers as usize],
             channels: vec![Resource::default(); geometry.channels() as usize],
             geometry,
             timing,
@@ -202,7 +202,7 @@ impl NandSim {
         self.advance(Time::MAX, &mut Vec::new());
         self.servers.fill(Resource::default());
         self.channels.fill(Resource::default());
-        for queue in &mut self.queues {
+        for queue in &mut self.backlogs {
             queue.waited_until = 0;
         }
         self.ops.clear();
@@ -229,12 +229,12 @@ impl NandSim {
     pub fn worked(&self) -> Worked {
         let now = self.now;
         let ahead = |free_at: Time, from: Time| free_at.saturating_sub(from.max(now));
-        let servers = self.servers.iter().zip(&self.queues);
+        let servers = self.servers.iter().zip(&self.backlogs);
         let booked = servers.map(|(s, queue)| s.busy - ahead(s.free_at, queue.waited_until));
         let channels = self.channels.iter().map(|c| c.busy - ahead(c.free_at, 0));
         // What is booked only when it ends or is suspended.
         let erases = self.erasing.iter().filter_map(|&server| {
-            let queue = &self.queues[server as usize];
+            let queue = &self.backlogs[server as usize];
             let erasing = queue.erasing.filter(|_| !queue.open)?;
             Some(now.saturating_sub(erasing.resumed).min(erasing.remaining))
         });
@@ -352,7 +352,7 @@ impl NandSim {
     fn push(&mut self, at: Time, event: NandEvent) {
         let op = match event {
             NandEvent::Ready(op) | NandEvent::Sensed(op) => op,
-            NandEvent::Free(server) => self.queues[server as usize].waiting[0],
+            NandEvent::Free(server) => self.backlogs[server as usize].waiting[0],
         };
         let sequence = self.ops[op as usize].sequence;
         self.heap.push(Reverse((at, sequence, event)));
@@ -370,7 +370,7 @@ impl NandSim {
         s.free_at = end;
         s.busy += duration;
         if !self.erasing.is_empty()
-            && let Some(erasing) = &mut self.queues[server as usize].erasing
+            && let Some(erasing) = &mut self.backlogs[server as usize].erasing
         {
             erasing.resumed = end;
         }
@@ -382,7 +382,7 @@ impl NandSim {
     #[cold]
     fn yield_erase(&mut self, ready: Time, server: u32, block: BlockId) {
         let s = &mut self.servers[server as usize];
-        let queue = &mut self.queues[server as usize];
+        let queue = &mut self.backlogs[server as usize];
         let Some(erasing) = &mut queue.erasing else {
             return;
         };
@@ -404,7 +404,7 @@ impl NandSim {
 
     fn end_erase(&mut self, server: u32) {
         let s = &mut self.servers[server as usize];
-        let Some(erasing) = self.queues[server as usize].erasing.take() else {
+        let Some(erasing) = self.backlogs[server as usize].erasing.take() else {
             return;
         };
         let end = erasing.resumed + erasing.remaining;
@@ -450,7 +450,7 @@ impl NandSim {
         let mut i = 0;
         while i < self.erasing.len() {
             let server = self.erasing[i];
-            let queue = &self.queues[server as usize];
+            let queue = &self.backlogs[server as usize];
             let ended = queue
                 .erasing
                 .is_some_and(|e| e.resumed + e.remaining <= until);
@@ -482,7 +482,7 @@ impl NandSim {
         if !self.erasing.is_empty() {
             self.yield_erase(at, server, block);
         }
-        let queue = &mut self.queues[server as usize];
+        let queue = &mut self.backlogs[server as usize];
         queue.waiting.push_back(op);
         if !queue.open {
             queue.open = true;
@@ -497,7 +497,7 @@ impl NandSim {
 
     /// A server is free and takes the operation at the head of its queue.
     fn next(&mut self, at: Time, server: u32) {
-        let Some(op) = self.queues[server as usize].waiting.pop_front() else {
+        let Some(op) = self.backlogs[server as usize].waiting.pop_front() else {
             return;
         };
         let operation = &mut self.ops[op as usize];
@@ -508,7 +508,7 @@ impl NandSim {
                 let moved = self.transfer(at, server, transfer);
                 // Waiting for the channel is not part of its first stage.
                 self.ops[op as usize].start = moved - transfer;
-                self.queues[server as usize].waited_until = moved - transfer;
+                self.backlogs[server as usize].waited_until = moved - transfer;
                 self.release(op, moved + array);
             }
             Stages::Local { array } => self.release(op, at + array),
@@ -540,7 +540,7 @@ impl NandSim {
         let s = &mut self.servers[server as usize];
         s.free_at = end;
         s.busy += end - start;
-        let queue = &mut self.queues[server as usize];
+        let queue = &mut self.backlogs[server as usize];
         if let Some(erasing) = &mut queue.erasing {
             erasing.resumed = end;
         }
@@ -671,7 +671,7 @@ impl Flash for NandSim {
             return Ok(self.submit(Ready::At(at), server, block, stages, &[tag]));
         }
         let start = at.max(self.servers[server as usize].free_at);
-        let queue = &mut self.queues[server as usize];
+        let queue = &mut self.backlogs[server as usize];
         debug_assert!(queue.erasing.is_none(), "one background erase a server");
         queue.erasing = Some(Erasing {
             block,
@@ -706,7 +706,7 @@ impl Flash for NandSim {
             Concurrency::Die => plane.0 / self.geometry.planes_per_die(),
             Concurrency::Plane => plane.0,
         };
-        let queue = &self.queues[server as usize];
+        let queue = &self.backlogs[server as usize];
         let idle = !queue.open && queue.erasing.is_none();
         idle.then_some(self.servers[server as usize].free_at)
     }
@@ -714,7 +714,7 @@ impl Flash for NandSim {
     fn next_event(&self) -> Option<Time> {
         let first = self.heap.peek().map(|&Reverse((at, _, _))| at);
         let running = self.erasing.iter().filter_map(|&server| {
-            let queue = &self.queues[server as usize];
+            let queue = &self.backlogs[server as usize];
             let erasing = queue.erasing.filter(|_| !queue.open)?;
             Some(erasing.resumed + erasing.remaining)
         });
