@@ -50,10 +50,9 @@ fn compare(history: &History<InMemory>, model: &HistoryModel, numbers: &mut Numb
     }
     let window = [history.oldest(), now - (now - history.oldest()) / 2];
     for instant in history.pinned().chain(window) {
-        let mut pages = Vec::new();
-        let tell = |lpn: Lpn, version| pages.push((lpn.0, version));
-        history.changed_since(instant, tell).unwrap();
-        pages.sort_unstable_by_key(|&(lpn, _)| lpn);
+        let changed = history.changed_since(instant).unwrap();
+        let at = |lpn: Lpn| (lpn.0, history.at(lpn, instant).unwrap());
+        let pages: Vec<_> = changed.iter().map(at).collect();
         let changed = model.changed_since(instant).unwrap().into_iter();
         let changed = changed.map(|(lpn, object)| (lpn, expected(Some(Some(object))).unwrap()));
         assert!(changed.eq(pages), "changes since {instant}");

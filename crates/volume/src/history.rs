@@ -6,7 +6,7 @@
 //!
 //! Invariant: what is shown of an instant is what was there, or an error. What a purge took is [`VolumeError::Purged`].
 
-use flashlore_content::history::{TooOld, Version};
+use flashlore_content::history::{ChangedPages, TooOld, Version};
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::{Lpn, ObjectId};
 use flashlore_ftl::FtlError;
@@ -150,7 +150,9 @@ impl Volume {
     /// # Errors
     /// An instant that is not remembered, or no history.
     pub fn missing_at(&self, instant: u64) -> Result<Vec<Lpn>, VolumeError> {
-        self.pages_changed_since(instant, |version| version == Version::Purged)
+        let history = self.history()?;
+        let missing = self.look_over(|_| history.purged_since(instant))??;
+        Ok(missing.iter().collect())
     }
 
     /// The instants of the changes in the window, in no order: one for each change of a page.
@@ -217,7 +219,7 @@ impl Volume {
         if one == other {
             return Ok(found);
         }
-        for lpn in self.changed_since(one.min(other))? {
+        for lpn in self.changed_since(one.min(other))?.iter() {
             let versions = (self.version_at(lpn, one)?, self.version_at(lpn, other)?);
             if versions.0 == Version::Purged || versions.1 == Version::Purged {
                 found.missing.push(lpn);
@@ -236,31 +238,13 @@ impl Volume {
         Ok(found)
     }
 
-    /// The pages that have changed since an instant, in ascending order; some may hold the same again. It takes
-    /// as long as there were changes.
+    /// The pages that have changed since an instant; some may hold the same again. It takes as long as there were changes.
     ///
     /// # Errors
     /// An instant that is not remembered, or no history.
-    pub fn changed_since(&self, instant: u64) -> Result<Vec<Lpn>, VolumeError> {
-        self.pages_changed_since(instant, |_| true)
-    }
-
-    /// Those of them that held something of this kind then.
-    fn pages_changed_since(
-        &self,
-        instant: u64,
-        is_wanted: impl Fn(Version) -> bool,
-    ) -> Result<Vec<Lpn>, VolumeError> {
+    pub fn changed_since(&self, instant: u64) -> Result<ChangedPages, VolumeError> {
         let history = self.history()?;
-        let mut changed = Vec::new();
-        let mut tell = |lpn, version| {
-            if is_wanted(version) {
-                changed.push(lpn);
-            }
-        };
-        self.look_over(|_| history.changed_since(instant, &mut tell))??;
-        changed.sort_unstable();
-        Ok(changed)
+        Ok(self.look_over(|_| history.changed_since(instant))??)
     }
 
     /// Every page holds again what it held at an instant; answers how many have changed. A rewind to an instant
@@ -286,7 +270,7 @@ impl Volume {
         let changed = self.changed_since(instant)?;
         let history = self.history()?;
         // What the pages refer to now is kept, and what they referred to then stays.
-        let needed = 2 * changed.len();
+        let needed = 2 * changed.len() as usize;
         let latest = match self.identity().history {
             Some(kept) if kept.protected => {
                 let now = now.max(self.stamp);
@@ -298,10 +282,12 @@ impl Volume {
         if !changed.is_empty() && !self.look_over(|_| has_room())? {
             return Err(self.history_full(history, needed as u64));
         }
-        self.begin_change_about(now, instant)?;
-        self.make_room_for_tables()?;
+        let event = self.begin_about(instant, |volume| {
+            volume.begin_change(now)?;
+            volume.begin_bulk(needed as u64)
+        })?;
         let count = self.versioned()?.rewind_to(instant)?;
-        self.take_event(Some(Change::Rewind { instant }))?;
+        self.note_bulk(event, Change::Rewind { instant }, &[])?;
         Ok(count)
     }
 
@@ -335,7 +321,7 @@ impl Volume {
                 return Err(VolumeError::Named { name, instant });
             }
             self.refuse_ahead(now, instant)?;
-            self.begin_change_about(now, instant)?;
+            self.begin_about(instant, |volume| volume.begin_change(now))?;
         } else {
             self.begin_change(now)?;
         }
@@ -478,16 +464,20 @@ impl Volume {
     /// An instant that is not remembered or has not come, no history, too many snapshots, or the store failed.
     pub fn snapshot_of(&mut self, now: u64, instant: u64) -> Result<(), VolumeError> {
         self.refuse_ahead(now, instant)?;
-        self.begin_change_about(now, instant)?;
+        self.begin_about(instant, |volume| volume.begin_change(now))?;
         self.keep(instant, "")
     }
 
-    /// As [`Volume::begin_change`]; what that needs room for does not take the instant away, if it is known.
-    fn begin_change_about(&mut self, now: u64, instant: u64) -> Result<(), VolumeError> {
+    /// Begins something about an instant; what that needs room for does not take the instant away, if it is known.
+    fn begin_about<A>(
+        &mut self,
+        instant: u64,
+        begin: impl FnOnce(&mut Self) -> Result<A, VolumeError>,
+    ) -> Result<A, VolumeError> {
         let in_window = instant >= self.history()?.oldest();
         self.versioned()?
             .guard_instant(in_window.then_some(instant));
-        let begun = self.begin_change(now);
+        let begun = begin(self);
         self.versioned()?.guard_instant(None);
         begun
     }
@@ -516,13 +506,14 @@ impl Volume {
     /// # Errors
     /// No history, or the store failed.
     pub fn delete_snapshot(&mut self, now: u64, instant: u64) -> Result<bool, VolumeError> {
-        self.history()?;
-        self.begin_release(now)?;
-        self.make_room_for_tables()?;
-        if !self.versioned()?.delete_snapshot(instant) {
+        if !self.history()?.snapshots().any(|there| there == instant) {
             return Ok(false);
         }
-        self.take_noted(Change::DeleteSnapshot { instant }, &[], &[])?;
+        self.begin_release(now)?;
+        let kept = self.history()?.kept() as u64;
+        let event = self.begin_bulk(kept)?;
+        self.versioned()?.delete_snapshot(instant);
+        self.note_bulk(event, Change::DeleteSnapshot { instant }, &[])?;
         Ok(true)
     }
 }

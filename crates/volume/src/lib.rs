@@ -36,6 +36,7 @@
 // Used within this workspace alone: a comment stands where a name does not say it all.
 #![allow(missing_docs)]
 
+mod bulk;
 pub mod check;
 pub mod disk;
 pub mod dump;

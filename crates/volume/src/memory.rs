@@ -11,6 +11,7 @@ use flashlore_flash::{Ppn, Row};
 use flashlore_ftl::mapping::objects::FoundObject;
 use flashlore_ftl::mapping::packs::NewPack;
 
+use crate::bulk::MOST_ROWS;
 use crate::error::VolumeError;
 use crate::format::areas::slots;
 use crate::format::journal::ENTRY_BYTES;
@@ -118,6 +119,11 @@ impl Sizes {
         }
     }
 
+    /// Events since the checkpoint, each with the rows that it changes.
+    fn changes(&self) -> u64 {
+        self.programmed + self.journalled + if self.versions > 0 { MOST_ROWS } else { 0 }
+    }
+
     /// What happened since the checkpoint.
     fn events(&self) -> u64 {
         let (programmed, all) = (self.programmed, self.programmed + self.journalled);
@@ -133,7 +139,7 @@ impl Sizes {
     /// What was recorded since the checkpoint of old versions, and kept of those that left the window, with the newest of
     /// their pages.
     fn recorded(&self) -> u64 {
-        let entries = (self.programmed + self.journalled).min(self.versions);
+        let entries = self.changes().min(self.versions);
         2 * (hashed(entries, VERSION) + hashed(entries.min(self.exported), 16))
     }
 
@@ -158,9 +164,9 @@ impl Sizes {
     fn differing(&self) -> u64 {
         let objects = self.found.min(self.objects);
         let packs = self.found.min(self.packs);
-        hashed((self.programmed + self.journalled).min(self.exported), 8)
+        hashed(self.changes().min(self.exported), 8)
             + hashed(objects, 4 + size_of::<ObjectRow>() as u64)
-            + 2 * hashed(objects + self.programmed, 16)
+            + 2 * hashed(objects + self.changes(), 16)
             + bytes::<FoundObject<u128, ObjectNote>>(objects)
             + hashed(packs, 16)
             + bytes::<NewPack>(packs)

@@ -8,6 +8,7 @@ use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_medium::{AlignedBuf, Medium, MediumError};
 use flashlore_metadata::{MetadataError, Store};
 
+use crate::bulk::MOST_ROWS;
 use crate::error::{NandError, VolumeError};
 use crate::format::superblock::{MOST_EPOCHS, SUPERBLOCK_BYTES, VERSION};
 use crate::format::{Areas, HistoryRoot, Identity, Root, Superblock, Table};
@@ -172,6 +173,8 @@ impl Volume {
             clock: None,
             stamp,
             checkpoint_after: CHECKPOINT_AFTER,
+            bulk_rows: 0,
+            most_bulk_rows: MOST_ROWS,
             findings: Vec::new(),
             reported: HashSet::new(),
             unindexed,

@@ -49,18 +49,19 @@ impl Volume {
         }
         let before = last.unwrap_or(self.history()?.oldest());
         self.begin_release(now)?;
-        self.make_room_for_tables()?;
-        if everything {
-            return self.forget(before);
-        }
-        self.versioned()?.purge(first..end);
-        self.take_noted(Change::Purge { first, end }, &[], &[])?;
-        Ok(Purged::default())
-    }
-
-    fn forget(&mut self, before: u64) -> Result<Purged, VolumeError> {
-        let ended = self.versioned()?.forget_before(before);
-        self.take_noted(Change::Forget { before }, &[], &ended)?;
+        let entries = self.history()?.len() as u64;
+        let event = self.begin_bulk(entries)?;
+        let (change, ended) = match everything {
+            true => {
+                let ended = self.versioned()?.forget_before(before);
+                (Change::Forget { before }, ended)
+            }
+            false => {
+                self.versioned()?.purge(first..end);
+                (Change::Purge { first, end }, Vec::new())
+            }
+        };
+        self.note_bulk(event, change, &ended)?;
         Ok(Purged {
             ended,
             erased: None,
@@ -115,7 +116,9 @@ impl Volume {
             self.refuse_protected(now, instant)?;
         }
         self.begin_release(now)?;
-        self.make_room_for_tables()?;
+        let history = self.history()?;
+        let stay = u64::from(history.entries_after(instant));
+        let event = self.begin_bulk((history.len() as u64).saturating_sub(stay))?;
         self.versioned()?.advance(instant);
         // An event, so that a recovery misses it where the journal is damaged.
         let kind = NoteKind::Window;
@@ -124,7 +127,7 @@ impl Volume {
             bytes: 0,
             instant,
         };
-        self.take_noted(noted, &[], &[])
+        self.note_bulk(event, noted, &[])
     }
 
     /// Refuses what takes away anything that was there before an instant, if the protected window holds that.

@@ -105,6 +105,9 @@ pub struct Volume {
     pub(crate) stamp: u64,
     /// Events since the checkpoint after which the next one is due.
     pub(crate) checkpoint_after: u64,
+    /// Rows that events of the history may have changed since then, and how many they may at most.
+    pub(crate) bulk_rows: u64,
+    pub(crate) most_bulk_rows: u64,
     pub(crate) findings: Vec<Finding>,
     /// Units that are among the findings, or were.
     pub(crate) reported: HashSet<UnitPlace>,
@@ -432,11 +435,11 @@ impl Volume {
     /// As [`Volume::flush`].
     pub fn begin_checkpoint(&mut self) -> Result<OpenCheckpoint, VolumeError> {
         self.gather()?;
-        Ok(OpenCheckpoint(self.tables.begin(
-            self.layer.as_mut(),
-            self.stamp,
-            &self.notes,
-        )?))
+        let begun = self
+            .tables
+            .begin(self.layer.as_mut(), self.stamp, &self.notes)?;
+        self.bulk_rows = 0;
+        Ok(OpenCheckpoint(begun))
     }
 
     /// The medium was synced since the first part, or could not be.
@@ -638,12 +641,6 @@ impl Volume {
         }
         self.begin_event(now);
         Ok(())
-    }
-
-    /// Any number of pages of the tables may change next: what only the root before the open checkpoint reaches must be free
-    /// for them.
-    pub(crate) fn make_room_for_tables(&mut self) -> Result<(), VolumeError> {
-        Ok(self.layer.core_mut().flash_mut().finish_checkpoint()?)
     }
 
     /// What happens next happens at `now`, or a moment after what was before.

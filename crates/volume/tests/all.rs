@@ -7,6 +7,7 @@ mod ahead;
 mod arbitrary;
 mod as_simulated;
 mod bit_flips;
+mod bulk;
 mod copies;
 mod damage;
 mod differential;

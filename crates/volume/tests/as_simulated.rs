@@ -359,9 +359,7 @@ impl Pair {
     /// what they referred to then stays.
     fn rewind_fits(&self, instant: u64) -> bool {
         let versions = self.simulated.versions().unwrap();
-        let mut changed = 0;
-        let count = |_, _| changed += 1;
-        versions.history.changed_since(instant, count).unwrap();
+        let changed = versions.history.changed_since(instant).unwrap().len() as usize;
         let latest = match self.kept {
             Some(kept) if kept.protected => self.now.saturating_sub(kept.least_window),
             _ => u64::MAX,

@@ -261,11 +261,11 @@ impl<S: Tables> Chains<S> {
         self.log.first().plus(low)
     }
 
-    /// The numbers of the entries with stamps above one and up to another, those of gaps too; there must be no tail.
-    pub fn between(&self, after: u64, up_to: u64) -> impl Iterator<Item = EntryNumber> + use<S> {
-        let first = self.log.first();
-        let place = |stamp| self.first_sorted_after(stamp).since(first);
-        (place(after)..place(up_to)).map(move |place| first.plus(place))
+    /// The first place with a stamp above one, and how many there are from it on with stamps up to another, gaps too; there
+    /// must be no tail.
+    pub fn between(&self, after: u64, up_to: u64) -> (EntryNumber, u32) {
+        let first = self.first_sorted_after(after);
+        (first, self.first_sorted_after(up_to).since(first))
     }
 
     /// Takes away the oldest entry before the tail, if its stamp is not above this one.
@@ -372,9 +372,10 @@ impl<S: Tables> Chains<S> {
 
     /// The stamp of the entry so many places behind the last with a stamp up to this one, if there is one.
     pub fn stamp_after(&self, stamp: u64, places: u32) -> Option<u64> {
-        let place = self.first_sorted_after(stamp).plus(places - 1);
-        let found = places > 0 && self.log.contains(place);
-        found.then(|| self.log.get(place).stamp)
+        let behind = self.first_sorted_after(stamp).since(self.log.first());
+        let place = places.checked_sub(1)?.checked_add(behind)?;
+        let found = place < self.log.len();
+        found.then(|| self.log.get(self.log.first().plus(place)).stamp)
     }
 
     /// The entries in order of their stamps, but for the tail, and the smallest stamp that the

@@ -5,6 +5,8 @@
 //! * [`capacity`] — how far back a device can go, and what the paper charges for an entry
 //! * `chains` — the entries of the window in order of their stamps, those of a page linked
 //! * [`entry`] — an entry, and how a history stands in tables
+//! * `changed` — the pages that changed after an instant
+//! * `removal` — what is taken out in steps
 //! * `pins` — instants that are kept behind the window, and the entries they need
 //!
 //! Nothing here knows flash: an object is a handle that somebody else owns, and an entry is one
@@ -18,15 +20,19 @@ pub mod schedule;
 pub mod store;
 
 mod chains;
+mod changed;
 mod pins;
+mod removal;
 
 #[cfg(test)]
 mod tests;
 
 pub use capacity::{PAPER_ENTRY_BYTES, protection_window};
 pub use chains::most_places;
+pub use changed::ChangedPages;
 pub use entry::{ChainsAt, HistoryAt, VersionEntry};
 pub use pins::PinnedInstant;
+pub use removal::Removal;
 pub use schedule::{Schedule, ScheduleError, Tier};
 pub use store::{History, HistoryOptions, HistoryTables, Holders, TooOld, Version};
 

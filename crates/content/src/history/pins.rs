@@ -18,6 +18,7 @@ use flashlore_flash::{EntryNumber, Lpn, ObjectId, TableName, Tables};
 
 use super::chains::{ChainNames, Chains};
 use super::entry::{ChainsAt, VersionEntry};
+use super::removal::Unpinning;
 
 /// The tables of what is kept.
 pub(super) const KEPT: ChainNames = ChainNames {
@@ -147,44 +148,59 @@ impl<S: Tables> Pins<S> {
         self.pins.entry(instant).or_default().scheduled = true;
     }
 
-    /// Ends a snapshot; whether there was one. Gives the objects nobody needs any more.
-    pub fn remove_snapshot(&mut self, instant: u64, lost: &mut impl FnMut(ObjectId)) -> bool {
-        match self.pins.get_mut(&instant) {
-            Some(pin) if pin.snapshot => pin.snapshot = false,
-            _ => return false,
-        }
-        self.unpin_unwanted(instant, lost);
-        true
+    /// Nobody has a snapshot of an instant any more; whether somebody had. It stays pinned until [`Pins::begin_to_unpin`].
+    pub fn end_snapshot(&mut self, instant: u64) -> bool {
+        let pin = self.pins.get_mut(&instant);
+        pin.is_some_and(|pin| std::mem::take(&mut pin.snapshot))
     }
 
-    /// The schedule does not want an instant any more. Gives the objects nobody needs any more.
-    pub fn remove_scheduled(&mut self, instant: u64, lost: &mut impl FnMut(ObjectId)) {
+    /// The schedule does not want an instant any more, likewise.
+    pub fn end_scheduled(&mut self, instant: u64) {
         if let Some(pin) = self.pins.get_mut(&instant) {
             pin.scheduled = false;
-            self.unpin_unwanted(instant, lost);
         }
     }
 
-    fn unpin_unwanted(&mut self, instant: u64, lost: &mut impl FnMut(ObjectId)) {
+    /// An instant that nobody wants is not pinned any more: what [`Pins::unpin`] has to do then.
+    pub fn begin_to_unpin(&mut self, instant: u64) -> Option<Unpinning> {
         let wanted = |pin: &Pin| pin.snapshot || pin.scheduled;
         if self.pins.get(&instant).is_none_or(wanted) {
-            return;
+            return None;
         }
         self.pins.remove(&instant);
         let before = self.pins.range(..instant).next_back();
         let before = before.map(|(&pin, _)| pin);
         let next = self.pins.range(instant..).next();
         let next = next.map_or(u64::MAX, |(&pin, _)| pin);
-        let Some(kept) = &mut self.kept else {
-            return;
-        };
+        let kept = self.kept.as_mut()?;
         kept.sort();
-        for number in kept.between(instant, next) {
+        let (next, left) = kept.between(instant, next);
+        Some(Unpinning { before, next, left })
+    }
+
+    /// Looks at so many more of the entries that an instant kept. Gives the objects nobody needs any more. Whether any
+    /// entries are left; nothing else may change until then.
+    pub fn unpin(
+        &mut self,
+        unpinning: &mut Unpinning,
+        most: u32,
+        lost: &mut impl FnMut(ObjectId),
+    ) -> bool {
+        let Some(kept) = &mut self.kept else {
+            return false;
+        };
+        let now = most.min(unpinning.left);
+        for number in (0..now).map(|place| unpinning.next.plus(place)) {
             if let Some(entry) = kept.entry(number) {
-                merge(kept, (number, entry), before, lost);
+                merge(kept, (number, entry), unpinning.before, lost);
             }
         }
-        kept.close_gaps();
+        unpinning.next = unpinning.next.plus(now);
+        unpinning.left -= now;
+        if unpinning.left == 0 {
+            kept.close_gaps();
+        }
+        unpinning.left > 0
     }
 
     /// An entry leaves the window, after all those of its page before it. Whether it is kept.

@@ -23,13 +23,14 @@
 
 use super::chains::{ChainNames, Chains};
 use super::entry::{HistoryAt, VersionEntry};
+use super::changed::ChangedPages;
 use super::pins::{KEPT, PinnedInstant, Pins};
+use super::removal::{Removal, Unpinning};
 use super::schedule::Schedule;
 use crate::history::{PURGED, names_object};
 #[cfg(test)]
 use flashlore_flash::QueueAt;
 use flashlore_flash::{EntryNumber, Lpn, ObjectId, TableName, Tables};
-use rustc_hash::FxHashSet;
 use std::fmt;
 use std::ops::Range;
 use thiserror::Error;
@@ -368,34 +369,44 @@ impl<S: Tables> History<S> {
         Ok(first.map_or(Version::Current, |entry| Version::of_entry(entry.object)))
     }
 
-    /// Tells of each page that changed after an instant, once, and what it referred to then; in no
-    /// particular order. What it refers to now may be the same again. In time proportional to the
+    /// The pages that changed after an instant. What they refer to now may be the same again. In time proportional to the
     /// entries since, in the window and kept behind it.
     ///
     /// # Errors
     /// If the instant is not remembered.
-    pub fn changed_since(
+    pub fn changed_since(&self, instant: u64) -> Result<ChangedPages, TooOld> {
+        self.pages_since(instant, |_| true)
+    }
+
+    /// Those of them of which it is not known what they referred to then, since it was purged.
+    ///
+    /// # Errors
+    /// If the instant is not remembered.
+    pub fn purged_since(&self, instant: u64) -> Result<ChangedPages, TooOld> {
+        let mut pages = self.pages_since(instant, |entry| { entry.object } == PURGED)?;
+        pages.retain(|lpn| self.at(lpn, instant) == Ok(Version::Purged));
+        Ok(pages)
+    }
+
+    /// The pages with entries of this kind after an instant.
+    fn pages_since(
         &self,
         instant: u64,
-        mut tell: impl FnMut(Lpn, Version),
-    ) -> Result<(), TooOld> {
+        is_wanted: impl Fn(&VersionEntry) -> bool,
+    ) -> Result<ChangedPages, TooOld> {
         self.knows(instant)?;
-        let mut told = FxHashSet::default();
+        let mut pages = ChangedPages::none_of(self.chains.pages());
+        let mut note = |entry: VersionEntry| {
+            if is_wanted(&entry) {
+                pages.insert(entry.lpn);
+            }
+        };
         if instant < self.oldest {
-            for VersionEntry { lpn, object, .. } in self.pins.after(instant) {
-                if told.insert(lpn) {
-                    tell(lpn, Version::of_entry(object));
-                }
-            }
+            self.pins.after(instant).for_each(&mut note);
         }
-        for (number, entry) in self.chains.after(instant) {
-            let before = self.chains.stamp_before(number);
-            let first = before.is_none_or(|before| before <= instant);
-            if first && !told.contains(&{ entry.lpn }) {
-                tell(entry.lpn, Version::of_entry(entry.object));
-            }
-        }
-        Ok(())
+        let in_window = self.chains.after(instant);
+        in_window.for_each(|(_, entry)| note(entry));
+        Ok(pages)
     }
 
     /// The instants of the changes in the window, in no particular order: one for each change of a page.
@@ -419,8 +430,31 @@ impl<S: Tables> History<S> {
     /// reference given up is told to `drop`. In time proportional to the entries kept for this
     /// instant.
     pub fn delete_snapshot(&mut self, instant: u64, drop: &mut impl FnMut(ObjectId)) -> bool {
-        self.pins
-            .remove_snapshot(instant, &mut told_of_objects(drop))
+        let removal = self.begin_to_delete_snapshot(instant);
+        let was_there = removal.is_some();
+        removal
+            .into_iter()
+            .for_each(|removal| self.remove_all(removal, drop));
+        was_there
+    }
+
+    /// Nobody has a snapshot of an instant any more, if somebody had: what is to be removed then.
+    pub fn begin_to_delete_snapshot(&mut self, instant: u64) -> Option<Removal> {
+        let was_there = self.pins.end_snapshot(instant);
+        was_there.then(|| Removal::instants(vec![instant], None))
+    }
+
+    pub(super) fn begin_to_unpin(&mut self, instant: u64) -> Option<Unpinning> {
+        self.pins.begin_to_unpin(instant)
+    }
+
+    pub(super) fn unpin(
+        &mut self,
+        unpinning: &mut Unpinning,
+        most: u32,
+        drop: &mut impl FnMut(ObjectId),
+    ) -> bool {
+        self.pins.unpin(unpinning, most, &mut told_of_objects(drop))
     }
 
     /// The instants of the snapshots, oldest first.
@@ -450,17 +484,20 @@ impl<S: Tables> History<S> {
             .filter(|&instant| !schedule.wants(instant, now))
             .collect();
         for instant in unwanted {
-            self.pins
-                .remove_scheduled(instant, &mut told_of_objects(drop));
+            self.end_scheduled(instant, drop);
         }
+    }
+
+    fn end_scheduled(&mut self, instant: u64, drop: &mut impl FnMut(ObjectId)) {
+        self.pins.end_scheduled(instant);
+        self.remove_all(Removal::instants(vec![instant], None), drop);
     }
 
     /// Gives up the oldest instant that only the schedule keeps, and names it: what can be done when
     /// an advance frees nothing.
     pub fn expire_oldest(&mut self, drop: &mut impl FnMut(ObjectId)) -> Option<u64> {
         let instant = self.pins.scheduled().next()?;
-        self.pins
-            .remove_scheduled(instant, &mut told_of_objects(drop));
+        self.end_scheduled(instant, drop);
         Some(instant)
     }
 
@@ -469,6 +506,10 @@ impl<S: Tables> History<S> {
     /// A page that had entries is left with one that says so. Each object reference given up is told
     /// to `drop`. Pages there are not are left out.
     pub fn purge(&mut self, pages: Range<Lpn>, drop: &mut impl FnMut(ObjectId)) {
+        self.remove_all(Removal::purge(pages), drop);
+    }
+
+    pub(super) fn purge_at_once(&mut self, pages: Range<Lpn>, drop: &mut impl FnMut(ObjectId)) {
         let mut lost = told_of_objects(drop);
         let end = pages.end.min(Lpn(self.chains.pages()));
         let pages = pages.start.min(end)..end;
@@ -481,6 +522,13 @@ impl<S: Tables> History<S> {
     /// Forgets every instant before `to`, pinned ones too if anything changed since; answers the
     /// snapshots that this ended. Each object reference given up is told to `drop`.
     pub fn forget_before(&mut self, to: u64, drop: &mut impl FnMut(ObjectId)) -> Vec<u64> {
+        let (removal, ended) = self.begin_to_forget(to);
+        self.remove_all(removal, drop);
+        ended
+    }
+
+    /// Nobody wants the instants before `to` any more: what is to be removed then, and the snapshots that this ended.
+    pub fn begin_to_forget(&mut self, to: u64) -> (Removal, Vec<u64>) {
         let to = to.max(self.oldest);
         let last = self.newest_change();
         let changed = |&instant: &u64| {
@@ -489,16 +537,12 @@ impl<S: Tables> History<S> {
         };
         let pinned: Vec<u64> = self.pins.instants().take_while(|&pin| pin < to).collect();
         let emptied: Vec<u64> = pinned.into_iter().filter(changed).collect();
-        let mut ended = Vec::new();
-        for instant in emptied {
-            self.pins
-                .remove_scheduled(instant, &mut told_of_objects(drop));
-            if self.delete_snapshot(instant, drop) {
-                ended.push(instant);
-            }
+        for &instant in &emptied {
+            self.pins.end_scheduled(instant);
         }
-        self.advance(to, drop);
-        ended
+        let mut ended = emptied.clone();
+        ended.retain(|&instant| self.pins.end_snapshot(instant));
+        (Removal::instants(emptied, Some(to)), ended)
     }
 
     /// When the last change of any page in the window was.

@@ -106,7 +106,7 @@ fn a_forgotten_instant_is_refused_with_the_window() {
         history.at(A, 3).unwrap_err().to_string(),
         "instant 3 is forgotten; expected 4 or later, or a snapshot"
     );
-    assert!(history.changed_since(3, |_, _| ()).is_err());
+    assert!(history.changed_since(3).is_err());
     assert!(history.snapshot(3).is_err());
     assert_eq!(history.pinned().count(), 0);
     history.advance(2, &mut |_| ());
@@ -450,12 +450,15 @@ fn version_of(version: Option<Option<u32>>) -> Version {
     }
 }
 
-/// The pages the store tells of; a page told of twice is an error of its own kind.
+/// The pages the store tells of, with what they held then.
 fn changed<S: Tables>(history: &History<S>, instant: u64) -> Option<BTreeMap<u32, Version>> {
-    let mut pages = BTreeMap::new();
-    let tell =
-        |lpn: Lpn, version| assert_eq!(pages.insert(lpn.0, version), None, "page {lpn} twice");
-    history.changed_since(instant, tell).ok()?;
+    let changed = history.changed_since(instant).ok()?;
+    let at = |lpn: Lpn| (lpn.0, history.at(lpn, instant).unwrap());
+    let pages: BTreeMap<u32, Version> = changed.iter().map(at).collect();
+    assert_eq!(pages.len() as u64, changed.len());
+    let purged = history.purged_since(instant).unwrap();
+    let is_purged = |lpn: u32| pages.get(&lpn) == Some(&Version::Purged);
+    assert!((0..PAGES).all(|lpn| purged.contains(Lpn(lpn)) == is_purged(lpn)));
     Some(pages)
 }
 

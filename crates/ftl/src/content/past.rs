@@ -102,7 +102,8 @@ impl<T: Parts> ContentDevice<T> {
         if let Some(versions) = &self.store.policies.versions {
             let history = &versions.history;
             // The start of the window is always remembered.
-            let _ = history.changed_since(history.oldest(), |_, _| cost.pages += 1);
+            let changed = history.changed_since(history.oldest());
+            cost.pages = changed.map_or(0, |changed| changed.len());
             cost.reads = u64::from(self.store.tables());
         }
         cost
@@ -133,11 +134,7 @@ impl<T: Parts> ContentDevice<T> {
 
     /// Deletes a snapshot; whether there was one.
     pub fn delete_snapshot(&mut self, instant: u64) -> bool {
-        let core = &mut self.core;
-        let deleted = self.store.on_history(core, |history, mut drop| {
-            history.delete_snapshot(instant, &mut drop)
-        });
-        deleted.unwrap_or(false)
+        self.store.delete_snapshot(&mut self.core, instant)
     }
 
     /// Forgets every instant before this one, and the snapshots among them after which anything changed; answers

@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flashlore_content::history::ChangedPages;
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::Lpn;
 use flashlore_medium::Medium;
@@ -43,7 +44,7 @@ pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 struct Changes {
     instant: u64,
     sequence: u64,
-    pages: Arc<Vec<Lpn>>,
+    pages: Arc<ChangedPages>,
 }
 
 /// A volume that many threads use.
@@ -306,7 +307,7 @@ impl Disk {
     }
 
     /// The pages changed since an instant. The answer holds as long as nothing changes.
-    fn changed_since(&self, instant: u64) -> Result<Arc<Vec<Lpn>>, DiskError> {
+    fn changed_since(&self, instant: u64) -> Result<Arc<ChangedPages>, DiskError> {
         let mut held = self.hold()?;
         let volume = held.get()?;
         let sequence = volume.status().sequence;
@@ -405,7 +406,7 @@ impl BlockDevice for Disk {
         check_range(self.size(), offset, length)?;
         if let About::ChangedSince(instant) = about {
             let changed = self.changed_since(instant)?;
-            let has = |lpn: Lpn| u32::from(changed.binary_search(&lpn).is_ok()) * CHANGED;
+            let has = |lpn: Lpn| u32::from(changed.contains(lpn)) * CHANGED;
             return tell(
                 offset,
                 length,

@@ -161,12 +161,10 @@ impl<'a> ReplayState<'a> {
         let forgotten = |error: TooOld| VolumeError::Damaged(format!("event {sequence}: {error}"));
         match change {
             Change::Rewind { instant } => {
-                let mut changes = Vec::new();
-                let told = history.changed_since(instant, |lpn, version| {
-                    changes.push((lpn, version));
-                });
-                told.map_err(forgotten)?;
-                for (lpn, version) in changes {
+                let changed = history.changed_since(instant).map_err(forgotten)?;
+                let at = |lpn| Ok((lpn, history.at(lpn, instant)?));
+                let then: Result<Vec<_>, TooOld> = changed.iter().map(at).collect();
+                for (lpn, version) in then.map_err(forgotten)? {
                     let target = match version {
                         Version::Object(number) => number,
                         Version::Nothing | Version::Purged => ObjectId::NONE,

@@ -48,6 +48,8 @@ pub struct Setup {
     pub garbage: bool,
     /// Whether as few pages of the tables have room in memory as can be.
     pub crowded: bool,
+    /// Rows that events of the history may change between two checkpoints, if not as many as on any volume.
+    pub most_bulk_rows: Option<u64>,
 }
 
 /// What a host does.
@@ -210,6 +212,7 @@ impl Setup {
             index_entries: draw.pick(&[1, 2, 4, 8, 16]),
             garbage: draw.chance(50),
             crowded: draw.chance(50),
+            most_bulk_rows: draw.pick(&[None, None, Some(0), Some(6)]),
         };
         let most = loop {
             match setup.most() {

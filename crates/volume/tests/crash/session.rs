@@ -117,6 +117,7 @@ pub struct Session {
     similar: Option<SimilarOptions>,
     /// Memory for pages of the tables.
     memory: MemoryShares,
+    most_bulk_rows: Option<u64>,
     slow: Option<SlowFlush>,
     slow_checkpoint: Option<SlowCheckpoint>,
     pub oracle: Oracle,
@@ -145,6 +146,7 @@ impl Session {
             now: 0,
             similar: None,
             memory: MemoryShares::default(),
+            most_bulk_rows: None,
             slow: None,
             slow_checkpoint: None,
             oracle,
@@ -166,6 +168,7 @@ impl Session {
     pub fn of(mut self, setup: &Setup) -> Self {
         self.similar = setup.similar();
         self.memory = setup.memory();
+        self.most_bulk_rows = setup.most_bulk_rows;
         self
     }
 
@@ -260,6 +263,9 @@ impl Session {
         self.checkpoint_at_open = volume.status().checkpoint;
         if let Some(options) = self.similar {
             volume.find_similar_bases(options);
+        }
+        if let Some(most) = self.most_bulk_rows {
+            volume.set_most_bulk_rows(most);
         }
         let sound = self.unless_off(guarded(|| volume.check()))?;
         let has_lost_tables = volume.table_failures() > 0 && self.oracle.was_damaged();

@@ -5,7 +5,7 @@
 use crate::policies::history::tier::Tier;
 use std::ops::Range;
 
-use flashlore_content::history::{History, TooOld, Version};
+use flashlore_content::history::{Removal, TooOld, Version};
 use flashlore_flash::{Flash, Lpn, ObjectId};
 
 use super::Store;
@@ -18,6 +18,9 @@ use crate::policies::history::Versions;
 const OBJECT_AHEAD: u32 = 12;
 const DEATH_AHEAD: u32 = 8;
 const NEIGHBOURS_AHEAD: u32 = 4;
+
+/// Entries that are taken out of the history before what they gave up is released.
+const REMOVED_AT_ONCE: u32 = 1 << 16;
 
 impl<T: Parts> Store<T> {
     /// Gives up the oldest versions until there is room for one more unit, as far as they may go, and the reserve is
@@ -115,35 +118,49 @@ impl<T: Parts> Store<T> {
 
     /// Moves the start of the window on.
     pub fn advance_window(&mut self, core: &mut CoreOf<T>, to: u64) {
-        self.on_history(core, |history, mut drop| history.advance(to, &mut drop));
+        self.remove(core, Removal::advance(to));
     }
 
-    /// Changes the history and releases what it gives up.
-    pub fn on_history<R>(
-        &mut self,
-        core: &mut CoreOf<T>,
-        change: impl FnOnce(&mut History<TablesOf<T>>, &mut dyn FnMut(ObjectId)) -> R,
-    ) -> Option<R> {
-        let Versions {
-            history, dropped, ..
-        } = self.policies.versions.as_mut()?;
-        let answer = change(history, &mut |object| dropped.push(object));
-        self.release_dropped(core);
-        Some(answer)
+    /// Takes something out of the history, and releases what it gives up.
+    fn remove(&mut self, core: &mut CoreOf<T>, mut removal: Removal) {
+        let mut more = true;
+        while more && let Some(versions) = &mut self.policies.versions {
+            let Versions {
+                history, dropped, ..
+            } = versions;
+            more = history.remove(&mut removal, REMOVED_AT_ONCE, &mut |object| {
+                dropped.push(object);
+            });
+            self.release_dropped(core);
+        }
     }
 
     /// Forgets every version of these pages but the present one.
     pub fn purge(&mut self, core: &mut CoreOf<T>, pages: Range<Lpn>) {
-        self.on_history(core, |history, mut drop| history.purge(pages, &mut drop));
+        self.remove(core, Removal::purge(pages));
+    }
+
+    /// Deletes a snapshot; whether there was one.
+    pub fn delete_snapshot(&mut self, core: &mut CoreOf<T>, instant: u64) -> bool {
+        let versions = self.policies.versions.as_mut();
+        let removal =
+            versions.and_then(|versions| versions.history.begin_to_delete_snapshot(instant));
+        let was_there = removal.is_some();
+        removal
+            .into_iter()
+            .for_each(|removal| self.remove(core, removal));
+        was_there
     }
 
     /// Forgets every instant before this one, and the snapshots among them after which anything changed; answers
     /// those.
     pub fn forget_before(&mut self, core: &mut CoreOf<T>, to: u64) -> Vec<u64> {
-        let ended = self.on_history(core, |history, mut drop| {
-            history.forget_before(to, &mut drop)
-        });
-        ended.unwrap_or_default()
+        let Some(versions) = &mut self.policies.versions else {
+            return Vec::new();
+        };
+        let (removal, ended) = versions.history.begin_to_forget(to);
+        self.remove(core, removal);
+        ended
     }
 
     /// What a page referred to at an instant, with the present resolved: an object, none, or what was purged.
@@ -176,16 +193,12 @@ impl<T: Parts> Store<T> {
         // Pinned meanwhile: what is recorded may shorten the window.
         let had = versions.history.snapshots().any(|pinned| pinned == instant);
         versions.history.snapshot(instant)?;
-        let mut changed = Vec::new();
-        versions
-            .history
-            .changed_since(instant, |lpn, version| changed.push((lpn, version)))?;
+        let changed = versions.history.changed_since(instant)?;
         let mut count = 0;
-        for (lpn, version) in changed {
-            let target = match version {
+        for lpn in changed.iter() {
+            let target = match self.version_at(lpn, instant)? {
                 Version::Object(object) => object,
-                Version::Nothing | Version::Purged => ObjectId::NONE,
-                Version::Current => continue,
+                Version::Nothing | Version::Purged | Version::Current => ObjectId::NONE,
             };
             if self.objects.get(lpn) == target {
                 continue;
@@ -199,9 +212,7 @@ impl<T: Parts> Store<T> {
             }
         }
         if !had {
-            self.on_history(core, |history, mut drop| {
-                history.delete_snapshot(instant, &mut drop)
-            });
+            self.delete_snapshot(core, instant);
             // What it kept could not go before.
             self.limit_history(core);
         }
