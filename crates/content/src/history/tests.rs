@@ -5,6 +5,7 @@ use flashlore_flash::tables::LastFirst;
 use flashlore_flash::{
     EntryNumber, InMemory, Lpn, ObjectId, Queue, QueueAt, Ring, Row, TableName, Tables,
 };
+use super::removal::Removal;
 use flashlore_oracle::history::HistoryModel;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -309,6 +310,12 @@ impl Tables for Rings {
     }
 }
 
+/// What goes when something is taken out in small steps, or at once.
+fn removed<S: Tables>(history: &mut History<S>, mut removal: Removal, draw: u32) -> Vec<u32> {
+    let most = [1, 2, 5, u32::MAX][draw as usize % 4];
+    lost(|mut drop| while history.remove(&mut removal, most, &mut drop) {})
+}
+
 /// The store, the model, and the clock of the test.
 struct Pair<S: Tables> {
     tables: S,
@@ -359,7 +366,7 @@ impl<S: Tables> Pair<S> {
             }
             HistoryStep::Advance(ago) => {
                 let to = self.now.saturating_sub(ago);
-                let gone = lost(|mut drop| history.advance(to, &mut drop));
+                let gone = removed(history, Removal::advance(to), self.written);
                 prop_assert_eq!(gone, model.advance(to));
             }
             HistoryStep::Free(entries) => self.free(entries)?,
@@ -369,18 +376,19 @@ impl<S: Tables> Pair<S> {
             }
             HistoryStep::Delete(which) => {
                 let instant = history.pinned().nth(which).unwrap_or(self.now);
-                let mut found = false;
-                let gone = lost(|mut drop| found = history.delete_snapshot(instant, &mut drop));
-                prop_assert_eq!(found.then_some(gone), model.delete_snapshot(instant));
+                let removal = history.begin_to_delete_snapshot(instant);
+                let gone = removal.map(|removal| removed(history, removal, self.written));
+                prop_assert_eq!(gone, model.delete_snapshot(instant));
             }
             HistoryStep::Purge(from, to) => {
-                let gone = lost(|mut drop| history.purge(Lpn(from)..Lpn(to), &mut drop));
+                let removal = Removal::purge(Lpn(from)..Lpn(to));
+                let gone = removed(history, removal, self.written);
                 prop_assert_eq!(gone, model.purge(from as usize..to as usize));
             }
             HistoryStep::Forget(ago) => {
                 let to = self.now.saturating_sub(ago);
-                let mut ended = Vec::new();
-                let gone = lost(|mut drop| ended = history.forget_before(to, &mut drop));
+                let (removal, ended) = history.begin_to_forget(to);
+                let gone = removed(history, removal, self.written);
                 prop_assert_eq!((ended, gone), model.forget(to));
             }
             HistoryStep::ApplySchedule => {
