@@ -11,8 +11,8 @@ percentile of their times. Of the medium there is what no page of data says: rec
     cargo build --release -p flashlore-volume --example large
     tools/large-volumes.py --directory DIR --sizes 4,64 --systems plain,ca-ssd,combined --memory 512,1024,4096
 
-With `--group` (an empty memory control group of version 1) the limit of that is set to the memory of each run, so that
-the kernel ends whatever takes more, and the pages of files that it keeps for the process count too.
+With `--group` (an empty memory control group of version 1) the limit of that is set to the memory of each run and a
+quarter of it, for pages of files that the kernel keeps for the process: what takes more is ended by the kernel.
 """
 
 import argparse
@@ -40,7 +40,7 @@ class Program:
         if self.group:
             # A limit below what is charged already would be refused.
             (self.group / "memory.force_empty").write_text("0", encoding="ascii")
-            bytes_allowed = -1 if limit is None else limit * MIB
+            bytes_allowed = -1 if limit is None else limit * MIB * 5 // 4
             (self.group / "memory.limit_in_bytes").write_text(str(bytes_allowed), encoding="ascii")
             command = ["sh", "-c", f'echo $$ > {self.group}/cgroup.procs; exec "$@"', "sh", *command]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -161,6 +161,24 @@ impl Cache {
         };
     }
 
+    /// Whether another page has room beside those that are in memory.
+    pub fn has_room(&self) -> bool {
+        !self.unused.is_empty() || self.frames.len() < self.most
+    }
+
+    /// A frame for a page that leaves again soon, beside as many as there may be.
+    pub fn add_beyond(&mut self, node: Node) -> Option<FrameId> {
+        self.most += 1;
+        let frame = self.add(node);
+        self.most -= 1;
+        frame
+    }
+
+    /// From now on it may hold so many pages, at least as many as it has room for now.
+    pub fn grow(&mut self, most: usize) {
+        self.most = self.most.max(most);
+    }
+
     /// A frame for a page that is not in memory and lies nowhere yet, if one is unused.
     pub fn add(&mut self, node: Node) -> Option<FrameId> {
         let new = Frame {

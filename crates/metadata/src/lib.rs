@@ -26,6 +26,7 @@
 //! | `table.rs` | tables as the translation layer has them |
 //! | `free.rs` | rows of a table that nobody uses |
 //! | `stored.rs` | what a root has, read through without a cache; every pointer counted anew |
+//! | `plan.rs` | pages that will be needed, read without the store |
 //! | `error.rs` | what can fail |
 
 mod address;
@@ -36,6 +37,7 @@ mod error;
 mod fetch;
 mod free;
 mod page;
+mod plan;
 mod root;
 mod space;
 mod store;
@@ -50,6 +52,7 @@ pub use error::{Access, MetadataError};
 pub use fetch::{Fetch, Fetched};
 pub use free::{FreeByPage, LinkedRows};
 pub use page::PAGE_BYTES;
+pub use plan::TablePlan;
 pub use store::{Judge, Store};
 pub use stored::{Stored, StoredPage};
 pub use table::{StoredTable, StoredTables};

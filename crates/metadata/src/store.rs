@@ -129,16 +129,48 @@ impl Store {
             let page = self.cache.page(frame);
             return Ok(&page[HEADER..][within]);
         }
-        let pointer = self.pointer(leaf)?;
-        if pointer.is_some() {
-            self.cache.counters.misses += 1;
-            return Err(Access::Absent(self.fetch(leaf, pointer)));
+        match self.absent(leaf)? {
+            Some(fetch) => {
+                self.cache.counters.misses += 1;
+                Err(Access::Absent(fetch))
+            }
+            None => Ok(&self.never_written(leaf.table)[within]),
         }
-        let rows = match self.shape(table).empty {
+    }
+
+    /// What is to be read of a page that is not in memory; nothing if it was never written.
+    fn absent(&mut self, leaf: Node) -> Result<Option<Fetch>, Access> {
+        let pointer = self.pointer(leaf)?;
+        Ok(pointer.is_some().then(|| self.fetch(leaf, pointer)))
+    }
+
+    /// The rows of a page that was never written.
+    fn never_written(&self, table: TableId) -> &'static [u8; PAYLOAD] {
+        match self.shape(table).empty {
             Empty::Zeros => &ZEROS,
             Empty::Ones => &ONES,
-        };
-        Ok(&rows[within])
+        }
+    }
+
+    /// A row as it is, for somebody who will ask for it again: nothing is counted.
+    ///
+    /// # Errors
+    /// As [`Store::row`].
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn glimpse(&mut self, table: TableId, row: Row) -> Result<&[u8], Access> {
+        let (leaf, within) = self.leaf_of(table, row);
+        match self.cache.find(leaf) {
+            Some(frame) => {
+                self.cache.touch(frame);
+                Ok(&self.cache.page(frame)[HEADER..][within])
+            }
+            None => match self.absent(leaf)? {
+                Some(fetch) => Err(Access::Absent(fetch)),
+                None => Ok(&self.never_written(table)[within]),
+            },
+        }
     }
 
     /// A row, to be changed.
@@ -199,24 +231,6 @@ impl Store {
                 Err(error)
             }
         }
-    }
-
-    /// What is to be read before rows can be had: each page once. Once that is installed there may be more, as a page above
-    /// them says where they lie.
-    ///
-    /// # Panics
-    /// If there is no such row.
-    pub fn absent(&mut self, rows: impl IntoIterator<Item = (TableId, Row)>) -> Vec<Fetch> {
-        let mut fetches: Vec<Fetch> = Vec::new();
-        for (table, row) in rows {
-            // What cannot be had is told to who asks for it.
-            if let Err(Access::Absent(fetch)) = self.row(table, row)
-                && !fetches.contains(&fetch)
-            {
-                fetches.push(fetch);
-            }
-        }
-        fetches
     }
 
     fn fetch(&self, node: Node, pointer: Pointer) -> Fetch {
@@ -348,14 +362,23 @@ impl Store {
     /// # Errors
     /// There is no room in memory or on the medium.
     pub fn install(&mut self, fetched: &Fetched) -> Result<(), Access> {
+        if self.is_wanted(fetched)? {
+            let frame = self.room_for(fetched.fetch.node)?;
+            self.take_over(frame, fetched);
+        }
+        Ok(())
+    }
+
+    /// Whether a page that was read is not in memory, and is still what lies there.
+    fn is_wanted(&mut self, fetched: &Fetched) -> Result<bool, Access> {
         let Fetch { node, pointer, .. } = fetched.fetch;
         if node.table.index() >= self.tables.len() || self.cache.find(node).is_some() {
-            return Ok(());
+            return Ok(false);
         }
         match self.pointer(node) {
             Ok(now) if now == pointer => {}
             // It was written elsewhere, or what is above it has left.
-            Ok(_) | Err(Access::Absent(_)) => return Ok(()),
+            Ok(_) | Err(Access::Absent(_)) => return Ok(false),
             Err(error) => return Err(error),
         }
         if let Some(judge) = self.judge.as_ref().filter(|_| node.level == 0) {
@@ -365,10 +388,53 @@ impl Store {
                 return Err(MetadataError::Damaged { node, slot, why }.into());
             }
         }
-        let frame = self.room_for(node)?;
+        Ok(true)
+    }
+
+    fn take_over(&mut self, frame: FrameId, fetched: &Fetched) {
         self.cache.page_mut(frame).copy_from_slice(&fetched.bytes);
-        self.cache.frame_mut(frame).slot = Some(pointer.slot);
-        Ok(())
+        self.cache.frame_mut(frame).slot = Some(fetched.fetch.pointer.slot);
+    }
+
+    /// Takes over a page that is needed once: no other one leaves for it. Whether it is to be given back
+    /// ([`Store::give_back`]); not where there was room, or it is above others. A page that cannot be had is left to who
+    /// asks for it.
+    pub fn lend(&mut self, fetched: &Fetched) -> bool {
+        let node = fetched.fetch.node;
+        if node.level > 0 || self.cache.has_room() {
+            let _ = self.install(fetched);
+            return false;
+        }
+        let frame = match self.is_wanted(fetched) {
+            Ok(true) => self.cache.add_beyond(node),
+            _ => None,
+        };
+        if let Some(frame) = frame {
+            self.take_over(frame, fetched);
+        }
+        frame.is_some()
+    }
+
+    /// A page that was lent leaves, unless it has changed meanwhile.
+    pub fn give_back(&mut self, fetched: &Fetched) {
+        let frame = self.cache.find(fetched.fetch.node);
+        let is_clean = |frame: &FrameId| {
+            let frame = self.cache.frame(*frame);
+            !frame.dirty && frame.pins == 0
+        };
+        if let Some(frame) = frame.filter(is_clean) {
+            self.cache.remove(frame);
+        }
+    }
+
+    /// A page is about to be read.
+    pub(crate) fn count_miss(&mut self) {
+        self.cache.counters.misses += 1;
+    }
+
+    /// From now on so many pages may be in memory, at least as many as now.
+    pub fn grow_cache(&mut self, frames: usize) {
+        self.cache.grow(frames);
     }
 
     /// Reads a page and takes it over, while nobody else has the store.

@@ -32,12 +32,13 @@ struct Shared {
     store: Mutex<Fetching>,
     /// Pages that could not be had.
     failures: AtomicU64,
+    /// Pages that were read while the store was held.
+    fetched_at_once: AtomicU64,
 }
 
 /// A store that fetches what it lacks.
 struct Fetching {
     store: Store,
-    fetched_at_once: u64,
     error: Option<MetadataError>,
 }
 
@@ -56,12 +57,9 @@ impl<N> StoredTables<N> {
     pub fn new(store: Store, ids: [TableId; TableName::COUNT]) -> Self {
         StoredTables {
             shared: Arc::new(Shared {
-                store: Mutex::new(Fetching {
-                    store,
-                    fetched_at_once: 0,
-                    error: None,
-                }),
+                store: Mutex::new(Fetching { store, error: None }),
                 failures: AtomicU64::new(0),
+                fetched_at_once: AtomicU64::new(0),
             }),
             ids,
             note: PhantomData,
@@ -75,7 +73,7 @@ impl<N> StoredTables<N> {
 
     /// Pages that were read while the store was held, since nobody had asked for them before.
     pub fn fetched_at_once(&self) -> u64 {
-        self.shared.store.lock().fetched_at_once
+        self.shared.fetched_at_once.load(Ordering::Relaxed)
     }
 
     /// How many pages could not be had so far.
@@ -100,6 +98,11 @@ impl<N> StoredTables<N> {
             let bytes = store.row(table, number)?;
             Ok(read.take().map(|read| read(bytes)))
         })?
+    }
+
+    /// Which of the tables of the store is which.
+    pub(crate) fn ids(&self) -> &[TableId; TableName::COUNT] {
+        &self.ids
     }
 
     fn id(&self, name: TableName) -> TableId {
@@ -171,7 +174,7 @@ impl Shared {
                 Ok(answer) => return Some(answer),
                 Err(Access::Error(error)) => error,
                 Err(Access::Absent(fetch)) => {
-                    fetching.fetched_at_once += 1;
+                    self.fetched_at_once.fetch_add(1, Ordering::Relaxed);
                     match fetching.store.fetch_at_once(&fetch) {
                         Ok(()) => continue,
                         Err(error) => error,

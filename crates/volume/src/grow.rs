@@ -90,7 +90,7 @@ impl Growth {
         let last = image.root.checkpoint;
         let tables = self.new_tables(&medium, &image.root)?;
         let (mut volume, recovery) =
-            Volume::open_image(Arc::clone(&medium), image, tables, u32::MAX)?;
+            Volume::open_image(Arc::clone(&medium), image, tables, MemoryShares::default())?;
         let superblock = volume.superblock.clone();
         // What waits is programmed, and what collection has freed goes back, while all of it is in the old journal.
         volume.settle()?;

@@ -72,6 +72,7 @@ mod scan;
 mod superblocks;
 mod tables;
 mod values;
+mod wanted;
 mod young;
 
 pub use flashlore_content::dedup::DedupCounters;

@@ -18,15 +18,15 @@ use crate::format::journal::ENTRY_BYTES;
 use crate::format::rows::MOST_REMEMBERED;
 use crate::format::{BlockRow, Identity, JournalEntry, ObjectNote, ObjectRow, Table};
 use crate::nand::BlockLife;
-use crate::open::CHECKPOINT_AFTER;
+use crate::open::{CHECKPOINT_AFTER, UNITS_AFTER};
 use crate::policies::index_entries;
 use crate::scan::FoundUnit;
 use crate::young::Young;
 
 /// The program, its threads and their buffers, pages of the tables among them.
 const PROGRAM: u64 = 24 << 20;
-/// Units programmed for one of an event: with a tenth of the flash to spare, collection copies up to three.
-const COPIES: u64 = 4;
+/// Units that may be programmed before a checkpoint that is due: what a write owes collection, and a flush.
+const OVERDUE: u64 = 1 << 12;
 /// Bytes of what the index has for an entry.
 const INDEX: u64 = 8;
 /// Bytes of an entry of the history with its number.
@@ -111,7 +111,7 @@ impl Sizes {
             .iter()
             .map(|table| u64::from(table.pages(id)))
             .sum(),
-            found: (CHECKPOINT_AFTER * COPIES).min(units),
+            found: (UNITS_AFTER + OVERDUE).min(units),
             // What was erased meanwhile has an entry in the journal.
             programmed: CHECKPOINT_AFTER.min(units),
             journalled,
@@ -132,8 +132,13 @@ impl Sizes {
             + hashed(all, 56)
             + bytes::<JournalEntry>(self.journalled)
             + hashed(programmed.min(self.exported), 16)
-            + bytes::<Young>(programmed)
+            + self.young()
             + 12 * all
+    }
+
+    /// Writes that the checkpoint does not know, with the copies of them.
+    fn young(&self) -> u64 {
+        2 * bytes::<Young>(self.found)
     }
 
     /// What was recorded since the checkpoint of old versions, and kept of those that left the window, with the newest of
@@ -184,7 +189,8 @@ impl Sizes {
 
     /// While it is open.
     fn running(&self) -> u64 {
-        let mut bytes_held = self.slots * SLOT
+        let mut bytes_held = self.young()
+            + self.slots * SLOT
             + self.units / 8
             + self.blocks * (BLOCK + size_of::<BlockLife>() as u64);
         if self.packs > 0 {
@@ -197,9 +203,21 @@ impl Sizes {
 }
 
 impl Sizes {
-    /// What is needed beside pages of the tables and the index.
-    fn rest(&self) -> u64 {
+    /// What is needed beside pages of the tables while the volume is opened; nearly nothing is in the index then.
+    fn opening(&self) -> u64 {
         PROGRAM + self.replaying().max(self.restoring())
+    }
+
+    /// What is needed beside pages of the tables and the index once it is open.
+    fn rest(&self) -> u64 {
+        PROGRAM + self.running()
+    }
+
+    /// The least with which it is opened and works; with an index of so many bytes, if that is said.
+    fn needed(&self, index: Option<u64>) -> u64 {
+        let (tables, least_index) = self.least();
+        let open = self.rest() + tables + index.unwrap_or(least_index);
+        open.max(self.opening() + tables)
     }
 
     /// The least that pages of the tables and the index have.
@@ -222,7 +240,9 @@ impl Sizes {
 /// How much of what grows with a volume is in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryShares {
-    /// Bytes of pages of the tables.
+    /// Bytes of pages of the tables while the volume is opened.
+    pub tables_at_opening: u64,
+    /// The same once it is open.
     pub tables: u64,
     /// Most entries of the fingerprint index; what leaves it is not found any more.
     pub index_entries: u32,
@@ -232,6 +252,7 @@ impl Default for MemoryShares {
     /// A gibibyte of tables, and the whole index.
     fn default() -> Self {
         MemoryShares {
+            tables_at_opening: 1 << 30,
             tables: 1 << 30,
             index_entries: u32::MAX,
         }
@@ -246,19 +267,21 @@ impl MemoryShares {
     /// Too few bytes.
     pub fn within(id: &Identity, limit: u64, index: Option<u64>) -> Result<Self, VolumeError> {
         let sizes = Sizes::of(id);
-        let (least_tables, least_index) = sizes.least();
         let given = index.map(|index| index.min(sizes.whole_index()));
-        let least = sizes.rest() + least_tables + given.unwrap_or(least_index);
+        let least = sizes.needed(given);
         if limit < least {
             return Err(VolumeError::TooLittleMemory { limit, least });
         }
+        let pages = |bytes: u64| bytes / TABLE_PAGE * flashlore_metadata::PAGE_BYTES as u64;
+        let at_opening = (limit - sizes.opening()).min(sizes.all_tables());
         let left = limit - sizes.rest();
         let (tables, given) = match given {
             None => sizes.divided(left),
             Some(index) => ((left - index).min(sizes.all_tables()), index),
         };
         Ok(MemoryShares {
-            tables: tables / TABLE_PAGE * flashlore_metadata::PAGE_BYTES as u64,
+            tables_at_opening: pages(at_opening.min(tables)),
+            tables: pages(tables),
             index_entries: u32::try_from(given / INDEX).unwrap_or(u32::MAX),
         })
     }
@@ -268,7 +291,8 @@ impl MemoryShares {
 /// tables and the whole index in memory.
 pub fn memory_needed(id: &Identity) -> u64 {
     let sizes = Sizes::of(id);
-    sizes.rest() + sizes.all_tables() + sizes.whole_index()
+    let open = sizes.rest() + sizes.whole_index();
+    open.max(sizes.opening()) + sizes.all_tables()
 }
 
 /// What an open volume takes at most unless it is given more: of a tebibyte with everything a bit more than its index needs.
@@ -278,7 +302,7 @@ pub const USUAL_MEMORY: u64 = 4 << 30;
 pub fn memory_to_go_through(id: &Identity) -> u64 {
     let sizes = Sizes::of(id);
     let objects = sizes.objects * (size_of::<ObjectRow>() as u64 + COUNTED);
-    sizes.rest()
+    sizes.opening()
         + sizes.exported * size_of::<Ppn>() as u64
         + objects
         + sizes.packs * COUNTED
@@ -288,9 +312,7 @@ pub fn memory_to_go_through(id: &Identity) -> u64 {
 
 /// Bytes of memory with which a volume works.
 pub fn least_memory(id: &Identity) -> u64 {
-    let sizes = Sizes::of(id);
-    let (tables, index) = sizes.least();
-    sizes.rest() + tables + index
+    Sizes::of(id).needed(None)
 }
 
 #[cfg(test)]
@@ -364,12 +386,16 @@ mod tests {
                         taken <= limit,
                         "{policy:?} {gib} GiB in {limit}: {shares:?}"
                     );
+                    assert!(shares.tables_at_opening <= shares.tables);
+                    let at_opening = sizes.opening() + shares.tables_at_opening;
+                    assert!(at_opening <= limit, "{policy:?} {gib} GiB in {limit}");
                     let is_all = index >= sizes.whole_index() / INDEX * INDEX;
                     assert!(is_all || taken + (1 << 20) + sizes.rest() / 10 > limit);
                 }
                 assert!(MemoryShares::within(&id, least - 1, None).is_err());
                 let more = MemoryShares::within(&id, least, Some(u64::MAX));
-                assert_eq!(more.is_err(), sizes.whole_index() > LEAST_INDEX);
+                let with_all = sizes.needed(Some(sizes.whole_index()));
+                assert_eq!(more.is_err(), with_all > least);
                 let given = MemoryShares::within(&id, USUAL_MEMORY, Some(8 << 20)).unwrap();
                 assert!(u64::from(given.index_entries) * INDEX <= 8 << 20);
             }

@@ -28,6 +28,9 @@ pub use crate::superblocks::rebuild_superblocks;
 /// between two checkpoints. 2^18 pages are 1 GiB to scan.
 pub const CHECKPOINT_AFTER: u64 = 1 << 18;
 
+/// The same in units that are programmed, copies of collection among them: 2 GiB to scan.
+pub(crate) const UNITS_AFTER: u64 = 1 << 19;
+
 /// Objects that are entered into the fingerprint index, and packed pages that are looked at, before a volume is open: a few
 /// hundredths of a second. The others are while it serves.
 const SEEN_AT_OPENING: u32 = 1 << 18;
@@ -128,23 +131,24 @@ impl Volume {
         }
         let (areas, root) = checkpoint(&medium, &superblock)?;
         let last = root.checkpoint;
-        let tables = TableStore::open(Arc::clone(&medium), &id, &areas, last, memory.tables)?;
+        let room = memory.tables_at_opening;
+        let tables = TableStore::open(Arc::clone(&medium), &id, &areas, last, room)?;
         let image = read_rows(&medium, superblock, (areas, root), tables.stored())?;
         let crowded = image.superblock.epochs.len() > MOST_EPOCHS / 2;
         let is_renamed = image.state.placed.is_renamed;
-        let (mut volume, recovery) = Self::open_image(medium, image, tables, memory.index_entries)?;
+        let (mut volume, recovery) = Self::open_image(medium, image, tables, memory)?;
         if crowded || is_renamed {
             volume.checkpoint()?;
         }
         Ok((volume, recovery))
     }
 
-    /// The volume of an image, with these tables and so many entries of the fingerprint index. Opens an epoch of it.
+    /// The volume of an image, with these tables and so much memory. Opens an epoch of it.
     pub(crate) fn open_image(
         medium: Arc<dyn Medium>,
         mut image: Image,
         tables: TableStore,
-        index_entries: u32,
+        memory: MemoryShares,
     ) -> Result<(Self, Recovery), VolumeError> {
         let (superblock, recovery) = (next_epoch(&image)?, image.recovery);
         let areas = image.areas.clone();
@@ -156,12 +160,14 @@ impl Volume {
         let mut layer = layer(
             Arc::clone(&medium),
             image,
-            (superblock.epoch, index_entries),
+            (superblock.epoch, memory.index_entries),
             tables.stored(),
         )?;
         if let Some(error) = tables.stored().take_error() {
             return Err(load::of_store(error));
         }
+        // What was needed to recover has gone.
+        tables.grow(memory.tables);
         let (unindexed, has_unseen_packs) = look_around(layer.as_mut(), &tables)?;
         // Nothing but pages of tables, to where nothing lies, is written before all that an opening reads has been read.
         let superblock = write_superblock(&medium, &areas, superblock)?;

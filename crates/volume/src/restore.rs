@@ -59,6 +59,7 @@ pub(crate) fn layer(
         lives: lives(&image),
         tables,
         young: std::mem::take(&mut image.state.young),
+        programs: image.recovery.units.div_ceil(id.units_per_page.into()),
         window: image.state.history.as_ref().map_or(0, History::oldest),
         window_noted: image.state.window,
         waiting: waiting.clone(),

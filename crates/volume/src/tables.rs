@@ -21,7 +21,7 @@ use flashlore_ftl::blocks::BlockPhase;
 use flashlore_ftl::mapping::objects::Object;
 use flashlore_ftl::mapping::packs::Pack;
 use flashlore_medium::Medium;
-use flashlore_metadata::{Access, Judge, MetadataError, Store, StoredTables};
+use flashlore_metadata::{Access, Fetch, Judge, MetadataError, Store, StoredTables, TablePlan};
 
 use crate::error::{NandError, VolumeError};
 use crate::format::cursor::Writer;
@@ -107,6 +107,16 @@ impl TableStore {
     /// The tables of the translation layer.
     pub fn stored(&self) -> StoredTables<ObjectNote> {
         self.stored.clone()
+    }
+
+    /// From now on pages have so many bytes of memory, at least as many as before.
+    pub fn grow(&self, memory: u64) {
+        self.stored.with(|store| store.grow_cache(frames(memory)));
+    }
+
+    /// The pages that are missing for rows.
+    pub fn plan(&self, of: impl FnOnce(&mut TablePlan<'_>)) -> Vec<Fetch> {
+        self.stored.plan(of)
     }
 
     /// What is in memory of them.

@@ -19,14 +19,16 @@ use flashlore_ftl::core::OpenBarrier;
 use flashlore_ftl::policies::options::SimilarOptions;
 use flashlore_ftl::{Counters, FtlError};
 use flashlore_medium::{Medium, MediumError};
+use flashlore_metadata::StoredTables;
 
 use crate::error::{NandError, VolumeError};
 use crate::fetch::{EncodingPlan, PageReader, Prepared, Preparer, ReadPlan};
 use crate::findings::Finding;
-use crate::format::{Areas, Change, ClockNote, Identity, Record, Superblock, UnitKind};
+use crate::format::{Areas, Change, ClockNote, Identity, ObjectNote, Record, Superblock, UnitKind};
 use crate::layer::{Layer, Written};
 use crate::nand::{self, Nand};
 use crate::notes::Notes;
+use crate::open::UNITS_AFTER;
 use crate::superblocks::write_superblock;
 use crate::survey::{IndexState, StoredAs, Survey, TableState};
 use crate::tables::TableStore;
@@ -167,6 +169,11 @@ impl Volume {
     /// What is in memory of its tables.
     pub fn table_state(&self) -> TableState {
         self.tables.state()
+    }
+
+    /// Its tables, to read pages of them without the volume.
+    pub(crate) fn stored_tables(&self) -> StoredTables<ObjectNote> {
+        self.tables.stored()
     }
 
     /// What deduplication counted since the volume was opened.
@@ -536,6 +543,7 @@ impl Volume {
             collection: core.has_steps(),
             flush: unsettled > 0 && 2 * unsettled + 2 >= core.free_blocks() as usize,
             checkpoint: nand.young_count() >= self.checkpoint_after / 2
+                || nand.units_since_checkpoint() >= UNITS_AFTER / 2
                 || nand.journal.is_full_to(4)
                 || self.tables.wants_checkpoint(),
             discard: nand.keeps_too_many(),
@@ -616,6 +624,7 @@ impl Volume {
     fn is_checkpoint_due(&self) -> bool {
         let nand = self.layer.core().flash();
         nand.young_count() >= self.checkpoint_after
+            || nand.units_since_checkpoint() >= UNITS_AFTER
             || nand.journal.is_full_to(2)
             || self.tables.wants_checkpoint()
     }

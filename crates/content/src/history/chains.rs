@@ -19,7 +19,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use flashlore_flash::{EntryNumber, Lpn, ObjectId, Queue, Table, TableName, Tables};
+use flashlore_flash::{EntryNumber, Lpn, ObjectId, Queue, QueueAt, Table, TableName, Tables};
 
 use super::entry::{ChainsAt, VersionEntry};
 use crate::history::{PURGED, names_object};
@@ -100,6 +100,11 @@ impl<S: Tables> Chains<S> {
             queue: self.log.at(),
             gaps: self.gaps,
         }
+    }
+
+    /// Where the entries stand in their table.
+    pub fn queue_at(&self) -> QueueAt {
+        self.log.at()
     }
 
     pub fn pages(&self) -> u32 {

@@ -22,15 +22,13 @@
 //!    is in [`History::objects`].
 
 use super::chains::{ChainNames, Chains};
-use super::entry::{HistoryAt, VersionEntry};
 use super::changed::ChangedPages;
+use super::entry::{HistoryAt, VersionEntry};
 use super::pins::{KEPT, PinnedInstant, Pins};
 use super::removal::{Removal, Unpinning};
 use super::schedule::Schedule;
 use crate::history::{PURGED, names_object};
-#[cfg(test)]
-use flashlore_flash::QueueAt;
-use flashlore_flash::{EntryNumber, Lpn, ObjectId, TableName, Tables};
+use flashlore_flash::{EntryNumber, Lpn, ObjectId, QueueAt, TableName, Tables};
 use std::fmt;
 use std::ops::Range;
 use thiserror::Error;
@@ -218,6 +216,11 @@ impl<S: Tables> History<S> {
             kept: self.pins.at(),
             pins: self.pins.all().collect(),
         }
+    }
+
+    /// Where the entries of the window stand in their table.
+    pub fn window_at(&self) -> QueueAt {
+        self.chains.queue_at()
     }
 
     /// Its tables, and how it stands in them.

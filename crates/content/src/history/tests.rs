@@ -1,11 +1,11 @@
 //! The vectors of the specification, and the store against the naive model of the oracle crate.
 
+use super::removal::Removal;
 use super::*;
 use flashlore_flash::tables::LastFirst;
 use flashlore_flash::{
     EntryNumber, InMemory, Lpn, ObjectId, Queue, QueueAt, Ring, Row, TableName, Tables,
 };
-use super::removal::Removal;
 use flashlore_oracle::history::HistoryModel;
 use proptest::prelude::*;
 use std::collections::BTreeMap;

@@ -5,8 +5,8 @@ use flashlore_content::Encoder;
 use flashlore_content::dedup::FingerprintIndex;
 use flashlore_content::history::History;
 use flashlore_flash::{
-    Cause, Completion, Flash, Lpn, ObjectId, Owned, Owner, PackSlot, Ppn, Ready, Tag, Time, Unit,
-    When,
+    Cause, Completion, Flash, Lpn, ObjectId, Owned, Owner, PackId, PackSlot, Ppn, Ready, Tag, Time,
+    Unit, When,
 };
 
 use super::device::{ContentDevice, Policies};
@@ -198,6 +198,12 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
     /// most bytes to which nothing refers, and which was filled first. Whether there are more.
     pub fn look_at_packs(&mut self, most: u32) -> bool {
         self.store.look_at_packs(&mut self.core, most)
+    }
+
+    /// The packed page that [`ContentDevice::look_at_packs`] looks at next.
+    pub fn next_pack_to_look_at(&self) -> Option<PackId> {
+        let packing = self.store.packing.as_ref();
+        packing.and_then(|packing| packing.packs.next_to_look_at())
     }
 
     /// Enters objects that are stored and were not entered into the fingerprint index, from a handle on: of so many handles

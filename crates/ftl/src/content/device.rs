@@ -1,6 +1,8 @@
 //! The device: core, map and policies in one place.
 
-use flashlore_content::dedup::DedupCounters;
+use std::cell::RefCell;
+
+use flashlore_content::dedup::{DedupCounters, FingerprintIndex as _};
 use flashlore_content::{Content, Dedup, DedupOptions, Ledger, NoEncoder};
 use flashlore_flash::{Flash, Lpn, ObjectId, Tag, Time};
 
@@ -237,6 +239,18 @@ impl<T: Parts> ContentDevice<T> {
     #[inline(always)]
     pub fn candidate(&self, content: T::Content) -> Option<ObjectId> {
         self.store.candidate(content)
+    }
+
+    /// What the index says of a content: objects that may hold it, whether or not they are there. No table is asked.
+    pub fn hints(&self, content: T::Content) -> Vec<ObjectId> {
+        let fingerprint = self.store.objects.fingerprint(content);
+        let hints = RefCell::new(Vec::new());
+        let note = |object| {
+            hints.borrow_mut().push(object);
+            false
+        };
+        self.store.policies.dedup.index.find(fingerprint, note);
+        hints.into_inner()
     }
 
     /// From now on a page that has nothing to differ from becomes a delta from whatever page resembles it,

@@ -117,6 +117,18 @@ where
         });
     }
 
+    /// Units that collection moves next: what is valid of so many flash pages of the victim it is at.
+    pub fn next_moves(&self, flash_pages: u32) -> impl Iterator<Item = Ppn> {
+        let next = self.jobs.first().and_then(|job| {
+            let end = self.blocks.units_of(job.victim).end;
+            let from = self.blocks.next_valid(job.from..end)?;
+            let page = from.0 / self.units_per_page + flash_pages;
+            Some(from..Ppn(page * self.units_per_page).min(end))
+        });
+        let units = next.into_iter().flat_map(Ppn::each);
+        units.filter(|&unit| self.blocks.is_valid(unit))
+    }
+
     /// The coldest block of a pool is to be moved, unless one is being moved already.
     pub(crate) fn begin_wear_job(&mut self, pool: PoolId, coldest: BlockId) {
         let moves = |job: &Job| job.pool == pool && job.stream == Stream::Wear;

@@ -38,7 +38,7 @@ pub fn make(directory: &Path, size: u64, system: &str) -> Result<()> {
 
 /// The medium of a volume that was made.
 pub fn open(directory: &Path) -> Result<Medium> {
-    let medium = FileMedium::open(&directory.join("file"), Mode::Buffered)?;
+    let medium = FileMedium::open(directory.join("file"), Mode::Buffered)?;
     // Superblocks lie where they always do.
     let superblock = load::superblock(&medium)?;
     let areas = Areas::at(&superblock.identity, superblock.metadata)?;

@@ -18,6 +18,7 @@ use flashlore_flash::Lpn;
 use flashlore_medium::Medium;
 use parking_lot::Mutex;
 
+use super::ahead::TablesAhead;
 use super::commit::Commit;
 use super::device::{
     About, BlockDevice, CHANGED, COMPRESSED, DELTA, DiskError, HOLE, SHARED, UNIQUE,
@@ -58,6 +59,7 @@ pub struct Disk {
     clock: Clock,
     pub(super) commit: Commit,
     pub(super) wake: Wake,
+    ahead: TablesAhead,
     /// What was last told about changes: questions come in pieces.
     changes: Mutex<Option<Changes>>,
     pages: u32,
@@ -111,6 +113,7 @@ impl Disk {
             preparer: volume.preparer(),
             codecs: volume.identity().encoding.is_on().then(Codecs::default),
             pages: volume.exported(),
+            ahead: TablesAhead::new(&volume),
             volume: Locked::new(volume),
             clock,
             commit: Commit::default(),
@@ -159,6 +162,20 @@ impl Disk {
         Ok(held)
     }
 
+    /// One step of collection, with what it needs of the tables read before. Whether there was anything to do.
+    pub(super) fn collect_step(&self) -> Result<bool, DiskError> {
+        self.ahead
+            .fetch(&self.volume, Volume::missing_for_collection)?;
+        Ok(self.with(Volume::collect_step)??)
+    }
+
+    /// A step of [`Volume::look_at_rest`], whose pages push no others out of memory. Whether any is left.
+    pub(super) fn look_at_rest(&self, most: u32) -> Result<bool, DiskError> {
+        let missing = |volume: &Volume| volume.missing_for_rest(most);
+        let pages = self.ahead.read(&self.volume, missing)?;
+        self.with(|volume| volume.look_at_rest_in(&pages, most))
+    }
+
     /// Does something with the volume while nobody else does.
     ///
     /// # Errors
@@ -205,6 +222,10 @@ impl Disk {
         let batches = bytes.chunks_mut(BATCH as usize * PAGE_BYTES);
         for (batch, bytes) in in_batches(pages, BATCH).zip(batches) {
             let first = batch.start;
+            if matches!(when, When::Now) {
+                let missing = |volume: &Volume| volume.missing_for_reads(batch.clone());
+                self.ahead.fetch(&self.volume, missing)?;
+            }
             let mut held = self.look()?;
             let volume = held.get()?;
             let plans: Result<Vec<_>, _> =
@@ -257,6 +278,8 @@ impl Disk {
             let (units, _) = bytes.as_chunks::<PAGE_BYTES>();
             let prepare = |unit| self.preparer.prepare(unit);
             let mut prepared: Vec<Prepared> = units.iter().map(prepare).collect();
+            let missing = |volume: &Volume| volume.missing_for_writes(batch.start, &prepared);
+            self.ahead.fetch(&self.volume, missing)?;
             self.encode_ahead(batch.start, &mut prepared)?;
             let mut held = self.hold_to_write()?;
             for (lpn, page) in Lpn::each(batch).zip(prepared) {

@@ -20,7 +20,7 @@ const FEW_DIRTY: u32 = 32;
 /// Blocks whose space is given back under one hold of the lock.
 const DISCARDED_AT_ONCE: usize = 4;
 /// Objects that are entered into the fingerprint index, and packed pages that are looked at, under one hold of the lock.
-const SEEN_AT_ONCE: u32 = 1 << 12;
+const SEEN_AT_ONCE: u32 = 1 << 9;
 
 /// Does what a volume has to do, until it is dropped.
 pub struct Maintainer {
@@ -80,9 +80,7 @@ impl Disk {
             while self.with(|volume| volume.discard_step(DISCARDED_AT_ONCE))?? {}
         }
         if due.rest {
-            while self.with(|volume| volume.look_at_rest(SEEN_AT_ONCE))? && !self.wake.is_stopped()
-            {
-            }
+            while self.look_at_rest(SEEN_AT_ONCE)? && !self.wake.is_stopped() {}
         }
         if due.collection {
             self.collect_while_idle(before)?;
@@ -93,7 +91,7 @@ impl Disk {
 
     /// Goes on with collections as long as nobody changes the volume. There were so many changes before.
     fn collect_while_idle(&self, before: u64) -> Result<(), DiskError> {
-        while self.wake.changes() == before && self.with(|volume| volume.collect_step())?? {}
+        while self.wake.changes() == before && self.collect_step()? {}
         Ok(())
     }
 

@@ -20,6 +20,7 @@ pub mod lock;
 pub mod maintenance;
 pub mod range;
 
+mod ahead;
 mod commit;
 mod wake;
 

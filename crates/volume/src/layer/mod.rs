@@ -11,7 +11,7 @@
 use flashlore_content::Digest;
 use flashlore_content::dedup::DedupCounters;
 use flashlore_content::history::History;
-use flashlore_flash::{Lpn, ObjectId, PackSlot, Ppn};
+use flashlore_flash::{Lpn, ObjectId, PackId, PackSlot, Ppn};
 use flashlore_ftl::FtlError;
 use flashlore_ftl::content::encoding::EncodingCounters;
 use flashlore_ftl::core::Core;
@@ -79,6 +79,10 @@ pub(crate) trait Layer: Send {
     fn stored(&self) -> u64;
     /// What is counted of the tables.
     fn tallies(&self) -> Tallies;
+    /// Objects that may hold a page with this digest, whether or not they are still there. Nothing is looked up in tables.
+    fn hints(&self, _digest: Digest) -> Vec<ObjectId> {
+        Vec::new()
+    }
     /// What deduplication counted.
     fn dedup_counters(&self) -> Option<DedupCounters> {
         None
@@ -129,6 +133,10 @@ pub(crate) trait Layer: Send {
     /// Looks at so many more of the packed pages that an opening found; whether there are more.
     fn look_at_packs(&mut self, _most: u32) -> bool {
         false
+    }
+    /// The packed page that is looked at next.
+    fn next_pack_to_look_at(&self) -> Option<PackId> {
+        None
     }
     /// Programs what waits to be packed, and what a recovery found waiting.
     fn flush_packs(&mut self) -> Result<(), LayerError> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flashlore_content::dedup::{BoundedIndex, DedupCounters};
 use flashlore_content::delta::Never;
 use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
-use flashlore_flash::{Lpn, ObjectId, PackSlot, Ppn, Tag, When};
+use flashlore_flash::{Lpn, ObjectId, PackId, PackSlot, Ppn, Tag, When};
 use flashlore_ftl::content::decision::{Committed, Write};
 use flashlore_ftl::content::encoding::EncodingCounters;
 use flashlore_ftl::content::parts::{Memory, Of, Parts};
@@ -329,6 +329,10 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         self.ftl.fill_index(from, most)
     }
 
+    fn hints(&self, digest: Digest) -> Vec<ObjectId> {
+        self.ftl.hints(T::Content::of(digest))
+    }
+
     fn dedup_counters(&self) -> Option<DedupCounters> {
         Some(self.ftl.dedup_counters())
     }
@@ -449,6 +453,10 @@ impl<T: OnMedium> Layer for WithObjects<T> {
 
     fn look_at_packs(&mut self, most: u32) -> bool {
         self.ftl.look_at_packs(most)
+    }
+
+    fn next_pack_to_look_at(&self) -> Option<PackId> {
+        self.ftl.next_pack_to_look_at()
     }
 
     fn flush_packs(&mut self) -> Result<(), LayerError> {

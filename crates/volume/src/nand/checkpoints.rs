@@ -18,6 +18,7 @@ pub(super) struct PendingCheckpoint {
     /// The last event it holds, and how many were young then.
     sequence: u64,
     young_count: u64,
+    programs: u64,
     /// The start of the window in its root.
     window: u64,
 }
@@ -45,6 +46,7 @@ impl Nand {
             root: Some(pending),
             sequence: root.sequence,
             young_count: self.young.count(),
+            programs: self.programs,
             window: self.window,
         });
     }
@@ -72,6 +74,7 @@ impl Nand {
         self.since = open.sequence;
         self.durable = self.durable.max(open.sequence);
         self.young.forget(open.sequence, open.young_count);
+        self.programs_before = open.programs;
         self.window_noted = open.window;
         self.journal.restart(checkpoint);
         self.write_journal()

@@ -77,6 +77,11 @@ impl Nand {
         self.young.count()
     }
 
+    /// Units of the flash pages programmed since then, by collection too: a recovery reads them.
+    pub(crate) fn units_since_checkpoint(&self) -> u64 {
+        (self.programs - self.programs_before) * u64::from(self.id.units_per_page)
+    }
+
     /// Why nothing is written any more, if so.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failed.as_deref()

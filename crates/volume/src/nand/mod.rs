@@ -84,6 +84,10 @@ pub struct Nand {
     kept: Vec<BlockId>,
     /// Writes newer than the checkpoint, by block.
     young: YoungWrites,
+    /// Flash pages programmed since the volume was opened, with those that a recovery found; and when the last checkpoint
+    /// that ended had begun.
+    programs: u64,
+    programs_before: u64,
     /// Flash pages read for copying.
     sensed: HashMap<PageId, SensedPage>,
     /// Map, objects and owners of units.
@@ -122,6 +126,8 @@ pub(crate) struct Found {
     pub lives: Vec<BlockLife>,
     pub tables: StoredTables<ObjectNote>,
     pub young: HashMap<BlockId, Vec<Young>>,
+    /// Flash pages programmed since the checkpoint.
+    pub programs: u64,
     /// The oldest instant that can be rewound to, and the same as far as it is durable.
     pub window: u64,
     pub window_noted: u64,
@@ -154,6 +160,8 @@ impl Nand {
             barriers: 0,
             kept: Vec::new(),
             young: YoungWrites::new(found.young),
+            programs: found.programs,
+            programs_before: 0,
             sensed: HashMap::new(),
             heeded: Cell::new(found.tables.failures()),
             tables: found.tables,

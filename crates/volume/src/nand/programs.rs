@@ -39,6 +39,7 @@ impl Nand {
         self.buffer = bytes;
         written?;
         self.lives[block.index()].taken = within.0 + 1;
+        self.programs += 1;
         self.programmed.mark(block);
         Ok(())
     }

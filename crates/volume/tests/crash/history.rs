@@ -180,6 +180,7 @@ impl Setup {
     /// Memory for pages of the tables.
     pub fn memory(&self) -> MemoryShares {
         MemoryShares {
+            tables_at_opening: if self.crowded { 0 } else { 1 << 30 },
             tables: if self.crowded { 0 } else { 1 << 30 },
             ..MemoryShares::default()
         }

@@ -178,6 +178,7 @@ pub fn contents(volume: &mut Volume) -> Contents {
 
 /// As few pages of tables in memory as can be.
 pub const FEW_PAGES: MemoryShares = MemoryShares {
+    tables_at_opening: 0,
     tables: 0,
     index_entries: u32::MAX,
 };

@@ -82,6 +82,11 @@ impl<E: Clone, S: Tables> Packs<E, S> {
         !is_all
     }
 
+    /// The page that is looked at next, if there are more.
+    pub fn next_to_look_at(&self) -> Option<PackId> {
+        (self.looked_at < self.tallies.numbers).then_some(PackId(self.looked_at))
+    }
+
     /// Whether a page was looked at, or filled since the recovery.
     pub(super) fn is_looked_at(&self, pack: PackId, number: u32) -> bool {
         self.looked_at()(pack, number)
