@@ -71,6 +71,8 @@ pub(crate) struct Cache {
     frames: Vec<Frame>,
     bytes: Vec<AlignedBuf>,
     most: usize,
+    /// Pages beyond those, which leave again soon.
+    lent: usize,
     by_node: FxHashMap<u64, u32>,
     /// Of pages found lately where they are: the rows of one are asked for again and again.
     lately: [Cell<(u64, u32)>; LATELY],
@@ -88,6 +90,7 @@ impl Cache {
             frames: Vec::new(),
             bytes: Vec::new(),
             most,
+            lent: 0,
             by_node: FxHashMap::default(),
             lately: [const { Cell::new((NO_KEY, 0)) }; LATELY],
             unused: Vec::new(),
@@ -163,15 +166,18 @@ impl Cache {
 
     /// Whether another page has room beside those that are in memory.
     pub fn has_room(&self) -> bool {
-        !self.unused.is_empty() || self.frames.len() < self.most
+        self.frames.len() - self.unused.len() < self.most + self.lent
     }
 
     /// A frame for a page that leaves again soon, beside as many as there may be.
-    pub fn add_beyond(&mut self, node: Node) -> Option<FrameId> {
-        self.most += 1;
-        let frame = self.add(node);
-        self.most -= 1;
-        frame
+    pub fn lend(&mut self, node: Node) -> FrameId {
+        self.lent += 1;
+        self.place(node)
+    }
+
+    /// That page leaves, or is one of those that there may be from now on.
+    pub fn give_back(&mut self) {
+        self.lent -= 1;
     }
 
     /// From now on it may hold so many pages, at least as many as it has room for now.
@@ -179,8 +185,12 @@ impl Cache {
         self.most = self.most.max(most);
     }
 
-    /// A frame for a page that is not in memory and lies nowhere yet, if one is unused.
+    /// A frame for a page that is not in memory and lies nowhere yet, if there is room for it.
     pub fn add(&mut self, node: Node) -> Option<FrameId> {
+        self.has_room().then(|| self.place(node))
+    }
+
+    fn place(&mut self, node: Node) -> FrameId {
         let new = Frame {
             node,
             slot: None,
@@ -195,17 +205,16 @@ impl Cache {
                 self.frames[frame as usize] = new;
                 frame
             }
-            None if self.frames.len() < self.most => {
+            None => {
                 if self.frames.len().is_multiple_of(CHUNK) {
                     self.bytes.push(AlignedBuf::zeroed(CHUNK * PAGE_BYTES));
                 }
                 self.frames.push(new);
                 self.frames.len() as u32 - 1
             }
-            None => return None,
         };
         self.by_node.insert(node.key(), frame);
-        Some(FrameId(frame))
+        FrameId(frame)
     }
 
     /// A page leaves; it has not changed.

@@ -329,9 +329,16 @@ impl Store {
 
     /// A frame for a page that is not in memory.
     fn room_for(&mut self, node: Node) -> Result<FrameId, Access> {
-        if let Some(frame) = self.cache.add(node) {
-            return Ok(frame);
+        loop {
+            if let Some(frame) = self.cache.add(node) {
+                return Ok(frame);
+            }
+            self.evict()?;
         }
+    }
+
+    /// A page leaves memory.
+    fn evict(&mut self) -> Result<(), MetadataError> {
         let victim = self.cache.victim()?;
         match self.cache.frame(victim).dirty {
             true => {
@@ -343,10 +350,7 @@ impl Store {
             false => self.cache.counters.evicted_clean += 1,
         }
         self.cache.remove(victim);
-        let frame = self.cache.add(node);
-        Ok(frame.ok_or(MetadataError::Crowded {
-            frames: self.cache.most(),
-        })?)
+        Ok(())
     }
 
     /// A page that must be written before it leaves, and those behind it in its table that will have to be, too.
@@ -405,18 +409,17 @@ impl Store {
             let _ = self.install(fetched);
             return false;
         }
-        let frame = match self.is_wanted(fetched) {
-            Ok(true) => self.cache.add_beyond(node),
-            _ => None,
-        };
-        if let Some(frame) = frame {
+        let is_wanted = matches!(self.is_wanted(fetched), Ok(true));
+        if is_wanted {
+            let frame = self.cache.lend(node);
             self.take_over(frame, fetched);
         }
-        frame.is_some()
+        is_wanted
     }
 
     /// A page that was lent leaves, unless it has changed meanwhile.
     pub fn give_back(&mut self, fetched: &Fetched) {
+        self.cache.give_back();
         let frame = self.cache.find(fetched.fetch.node);
         let is_clean = |frame: &FrameId| {
             let frame = self.cache.frame(*frame);

@@ -616,6 +616,56 @@ fn pages_of_many_rows_are_named_at_once_level_by_level() {
     );
 }
 
+/// Of pages that are needed once none stays, and none of the others leaves for them; but for one that was changed.
+#[test]
+fn a_page_that_is_lent_pushes_none_out_and_is_given_back() {
+    const LEAF: u32 = 127;
+    let medium = Arc::new(MemoryMedium::new(bytes_of(&AREA)));
+    let medium = medium as Arc<dyn Medium>;
+    let mut store = made(Arc::clone(&medium), AREA, &[(1, SHAPES[1])], FRAMES).unwrap();
+    for leaf in 0..700 {
+        set(&mut store, 0, leaf * LEAF, &[1; 32]).unwrap();
+    }
+    store.commit_at_once(&[]).unwrap();
+    for leaf in 0..2 * FRAMES as u32 {
+        get(&mut store, 0, leaf * LEAF).unwrap();
+    }
+    let there = |store: &mut Store| -> Vec<u32> {
+        let is_there = |leaf: &u32| store.glimpse(TableId(0), Row(leaf * LEAF)).is_ok();
+        (0..700).filter(is_there).collect()
+    };
+    let before = there(&mut store);
+    assert!(before.len() > FRAMES / 2, "{before:?}");
+    for leaf in 400..500 {
+        let row = (TableId(0), Row(leaf * LEAF));
+        let Err(Access::Absent(fetch)) = store.glimpse(row.0, row.1) else {
+            panic!("leaf {leaf} is in memory");
+        };
+        let fetched = fetch.carry_out(&medium, &AREA, &KEY).unwrap();
+        let is_above = fetch.node().level > 0;
+        assert_eq!(store.lend(&fetched), !is_above, "leaf {leaf}");
+        if is_above {
+            continue;
+        }
+        assert!(store.glimpse(row.0, row.1).is_ok());
+        // Lent already: it is not lent again.
+        assert!(!store.lend(&fetched));
+        if leaf == 450 {
+            set(&mut store, 0, leaf * LEAF, &[5; 32]).unwrap();
+        }
+        store.give_back(&fetched);
+    }
+    let mut after = there(&mut store);
+    assert!(after.contains(&450));
+    after.retain(|&leaf| leaf != 450);
+    let lost = before.iter().filter(|leaf| !after.contains(leaf)).count();
+    // Pages above those that were lent, and above the one that changed, need room.
+    assert!(lost <= 3, "{before:?}, then {after:?}");
+    assert!(after.iter().all(|leaf| before.contains(leaf)));
+    assert_eq!(get(&mut store, 0, 450 * LEAF).unwrap(), [5; 32]);
+    store.check().unwrap();
+}
+
 #[test]
 fn the_cache_takes_what_it_was_given() {
     let medium = Arc::new(MemoryMedium::new(bytes_of(&AREA)));

@@ -4,14 +4,13 @@
 //! that changes many is not written there: the checkpoint that is taken with it holds it, and until the root of that is
 //! durable it has not happened.
 //!
-//! Invariant: those that a recovery replays change no more than [`MOST_ROWS`] rows in sum.
+//! Invariant: those that a recovery replays change no more rows in sum than [`RecoveryBounds`] says.
 
+#[cfg(doc)]
+use crate::bounds::RecoveryBounds;
 use crate::error::VolumeError;
 use crate::format::Change;
 use crate::volume::Volume;
-
-/// Rows that a recovery may have to change for such events: as many as for writes.
-pub(crate) const MOST_ROWS: u64 = 1 << 18;
 
 /// An event that has begun. What it does is done next, and then it is noted.
 #[must_use = "nobody knows of the event before it is noted"]
@@ -24,7 +23,7 @@ pub(crate) struct BulkEvent {
 impl Volume {
     /// Begins an event that changes so many rows at most.
     pub(crate) fn begin_bulk(&mut self, rows: u64) -> Result<BulkEvent, VolumeError> {
-        let is_large = self.bulk_rows.saturating_add(rows) > self.most_bulk_rows;
+        let is_large = self.bulk_rows.saturating_add(rows) > self.bounds.rows;
         if is_large {
             // What the checkpoint would have to program, and what would fill the journal, is done before.
             self.settle()?;
@@ -49,11 +48,5 @@ impl Volume {
         self.take_event(None)?;
         self.notes.apply(self.stamp, change, &[], ended);
         self.checkpoint()
-    }
-
-    /// An event that changes more rows than this, with those before it since the last checkpoint, is followed by one. For
-    /// tests: an open volume begins with a number that bounds the memory of a recovery.
-    pub fn set_most_bulk_rows(&mut self, most: u64) {
-        self.most_bulk_rows = most;
     }
 }

@@ -36,6 +36,7 @@
 // Used within this workspace alone: a comment stands where a name does not say it all.
 #![allow(missing_docs)]
 
+mod bounds;
 mod bulk;
 pub mod check;
 pub mod disk;
@@ -80,6 +81,7 @@ pub use flashlore_flash::{Lpn, ObjectId, Ppn};
 pub use flashlore_ftl::Counters;
 pub use flashlore_ftl::content::encoding::EncodingCounters;
 
+pub use bounds::RecoveryBounds;
 pub use check::{CheckReport, check};
 pub use dump::{DumpParts, dump};
 pub use error::{NandError, VolumeError};

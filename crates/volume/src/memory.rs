@@ -11,14 +11,13 @@ use flashlore_flash::{Ppn, Row};
 use flashlore_ftl::mapping::objects::FoundObject;
 use flashlore_ftl::mapping::packs::NewPack;
 
-use crate::bulk::MOST_ROWS;
+use crate::bounds::RecoveryBounds;
 use crate::error::VolumeError;
 use crate::format::areas::slots;
 use crate::format::journal::ENTRY_BYTES;
 use crate::format::rows::MOST_REMEMBERED;
 use crate::format::{BlockRow, Identity, JournalEntry, ObjectNote, ObjectRow, Table};
 use crate::nand::BlockLife;
-use crate::open::{CHECKPOINT_AFTER, UNITS_AFTER};
 use crate::policies::index_entries;
 use crate::scan::FoundUnit;
 use crate::young::Young;
@@ -76,6 +75,8 @@ struct Sizes {
     found: u64,
     programmed: u64,
     journalled: u64,
+    /// Rows that events of the history may change.
+    bulk: u64,
     /// Slots of the store of tables.
     slots: u64,
 }
@@ -88,6 +89,7 @@ impl Sizes {
         let (exported, versions) = (rows(Table::Map), rows(Table::Versions));
         // A base that nothing else refers to is rare: it was written before what differs from it.
         let objects = rows(Table::Objects).min((exported + versions) * 9 / 8 + 1);
+        let bounds = RecoveryBounds::default();
         let journalled = id.journal_bytes / 2 / ENTRY_BYTES as u64;
         Sizes {
             exported,
@@ -111,17 +113,18 @@ impl Sizes {
             .iter()
             .map(|table| u64::from(table.pages(id)))
             .sum(),
-            found: (UNITS_AFTER + OVERDUE).min(units),
+            found: (bounds.units + OVERDUE).min(units),
             // What was erased meanwhile has an entry in the journal.
-            programmed: CHECKPOINT_AFTER.min(units),
+            programmed: bounds.events.min(units),
             journalled,
+            bulk: if versions > 0 { bounds.rows } else { 0 },
             slots: slots(id).into(),
         }
     }
 
     /// Events since the checkpoint, each with the rows that it changes.
     fn changes(&self) -> u64 {
-        self.programmed + self.journalled + if self.versions > 0 { MOST_ROWS } else { 0 }
+        self.programmed + self.journalled + self.bulk
     }
 
     /// What happened since the checkpoint.

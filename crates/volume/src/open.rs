@@ -8,7 +8,7 @@ use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_medium::{AlignedBuf, Medium, MediumError};
 use flashlore_metadata::{MetadataError, Store};
 
-use crate::bulk::MOST_ROWS;
+use crate::bounds::RecoveryBounds;
 use crate::error::{NandError, VolumeError};
 use crate::format::superblock::{MOST_EPOCHS, SUPERBLOCK_BYTES, VERSION};
 use crate::format::{Areas, HistoryRoot, Identity, Root, Superblock, Table};
@@ -23,13 +23,6 @@ use crate::tables::TableStore;
 use crate::volume::Volume;
 
 pub use crate::superblocks::rebuild_superblocks;
-
-/// How long a recovery may take, against how often checkpoints are taken: events that program a page
-/// between two checkpoints. 2^18 pages are 1 GiB to scan.
-pub const CHECKPOINT_AFTER: u64 = 1 << 18;
-
-/// The same in units that are programmed, copies of collection among them: 2 GiB to scan.
-pub(crate) const UNITS_AFTER: u64 = 1 << 19;
 
 /// Objects that are entered into the fingerprint index, and packed pages that are looked at, before a volume is open: a few
 /// hundredths of a second. The others are while it serves.
@@ -178,9 +171,8 @@ impl Volume {
             notes,
             clock: None,
             stamp,
-            checkpoint_after: CHECKPOINT_AFTER,
+            bounds: RecoveryBounds::default(),
             bulk_rows: 0,
-            most_bulk_rows: MOST_ROWS,
             findings: Vec::new(),
             reported: HashSet::new(),
             unindexed,

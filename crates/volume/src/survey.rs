@@ -52,6 +52,8 @@ pub struct TableState {
     pub hits: u64,
     /// Pages that had to be read for others.
     pub misses: u64,
+    /// Those of them that were read while the volume was held: nobody had said before that they would be needed.
+    pub read_while_held: u64,
     /// Pages that had changed and were written to make room for others.
     pub written_for_room: u64,
 }

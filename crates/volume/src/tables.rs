@@ -130,6 +130,7 @@ impl TableStore {
             most_memory,
             hits: counters.hits,
             misses: counters.misses,
+            read_while_held: self.stored.fetched_at_once(),
             written_for_room: counters.written_for_room,
         }
     }

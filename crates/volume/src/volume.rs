@@ -21,6 +21,7 @@ use flashlore_ftl::{Counters, FtlError};
 use flashlore_medium::{Medium, MediumError};
 use flashlore_metadata::StoredTables;
 
+use crate::bounds::RecoveryBounds;
 use crate::error::{NandError, VolumeError};
 use crate::fetch::{EncodingPlan, PageReader, Prepared, Preparer, ReadPlan};
 use crate::findings::Finding;
@@ -28,7 +29,6 @@ use crate::format::{Areas, Change, ClockNote, Identity, ObjectNote, Record, Supe
 use crate::layer::{Layer, Written};
 use crate::nand::{self, Nand};
 use crate::notes::Notes;
-use crate::open::UNITS_AFTER;
 use crate::superblocks::write_superblock;
 use crate::survey::{IndexState, StoredAs, Survey, TableState};
 use crate::tables::TableStore;
@@ -105,11 +105,10 @@ pub struct Volume {
     pub(crate) clock: Option<ClockNote>,
     /// The latest stamp given out, nanoseconds since 1970.
     pub(crate) stamp: u64,
-    /// Events since the checkpoint after which the next one is due.
-    pub(crate) checkpoint_after: u64,
-    /// Rows that events of the history may have changed since then, and how many they may at most.
+    /// When the next checkpoint is due.
+    pub(crate) bounds: RecoveryBounds,
+    /// Rows that events of the history may have changed since the last one.
     pub(crate) bulk_rows: u64,
-    pub(crate) most_bulk_rows: u64,
     pub(crate) findings: Vec<Finding>,
     /// Units that are among the findings, or were.
     pub(crate) reported: HashSet<UnitPlace>,
@@ -196,6 +195,12 @@ impl Volume {
     /// empty. Nothing about it is stored; a volume without deltas stays as it is.
     pub fn find_similar_bases(&mut self, options: SimilarOptions) {
         self.layer.find_similar_bases(options);
+    }
+
+    /// From now on a checkpoint is due after so much. What a recovery takes is said of a volume with the default
+    /// ([`crate::memory`]): tests alone have others.
+    pub fn set_bounds(&mut self, bounds: RecoveryBounds) {
+        self.bounds = bounds;
     }
 
     /// Why the volume is read-only, if it is.
@@ -542,8 +547,8 @@ impl Volume {
         Chores {
             collection: core.has_steps(),
             flush: unsettled > 0 && 2 * unsettled + 2 >= core.free_blocks() as usize,
-            checkpoint: nand.young_count() >= self.checkpoint_after / 2
-                || nand.units_since_checkpoint() >= UNITS_AFTER / 2
+            checkpoint: nand.young_count() >= self.bounds.events / 2
+                || nand.units_since_checkpoint() >= self.bounds.units / 2
                 || nand.journal.is_full_to(4)
                 || self.tables.wants_checkpoint(),
             discard: nand.keeps_too_many(),
@@ -623,8 +628,8 @@ impl Volume {
 
     fn is_checkpoint_due(&self) -> bool {
         let nand = self.layer.core().flash();
-        nand.young_count() >= self.checkpoint_after
-            || nand.units_since_checkpoint() >= UNITS_AFTER
+        nand.young_count() >= self.bounds.events
+            || nand.units_since_checkpoint() >= self.bounds.units
             || nand.journal.is_full_to(2)
             || self.tables.wants_checkpoint()
     }

@@ -7,10 +7,11 @@ use flashlore_content::PAGE_BYTES;
 use flashlore_flash::Lpn;
 use flashlore_medium::{CrashMedium, MemoryMedium, Style};
 use flashlore_volume::{
-    Encoding, HistoryIdentity, Identity, Policy, Volume, VolumeError, bytes_needed, create,
+    Encoding, HistoryIdentity, Identity, Policy, RecoveryBounds, Volume, VolumeError, bytes_needed,
+    create,
 };
 
-use crate::support::{Shape, page, value_of};
+use crate::support::{Draw, Shape, page, value_of};
 
 const SHAPE: Shape = Shape {
     exported: 60,
@@ -42,6 +43,13 @@ const EVENTS: [(&str, Event); 5] = [
         volume.forget_before(900, 230)
     }),
 ];
+
+fn rows(rows: u64) -> RecoveryBounds {
+    RecoveryBounds {
+        rows,
+        ..RecoveryBounds::default()
+    }
+}
 
 fn identity() -> Identity {
     Identity {
@@ -123,7 +131,7 @@ fn a_large_event_is_in_a_checkpoint_and_a_small_one_in_the_journal() {
         for most in [u64::MAX, 0] {
             let medium = Arc::new(CrashMedium::from_bytes(image.clone()));
             let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
-            volume.set_most_bulk_rows(most);
+            volume.set_bounds(rows(most));
             event(&mut volume).unwrap();
             if most > 0 {
                 volume.flush().unwrap();
@@ -146,7 +154,7 @@ fn events_that_are_large_together_are_in_a_checkpoint() {
     let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
     let checkpoint = volume.status().checkpoint;
     let changed = volume.changed_since(300).unwrap().len();
-    volume.set_most_bulk_rows(4 * changed);
+    volume.set_bounds(rows(4 * changed));
     volume.rewind_to(900, 300).unwrap();
     assert_eq!(volume.status().checkpoint, checkpoint);
     // As many pages as before differ from what they held at 339.
@@ -155,9 +163,57 @@ fn events_that_are_large_together_are_in_a_checkpoint() {
     volume.rewind_to(902, 300).unwrap();
     assert_eq!(volume.status().checkpoint, checkpoint + 1);
     let changed = volume.changed_since(901).unwrap().len();
-    volume.set_most_bulk_rows(2 * changed);
+    volume.set_bounds(rows(2 * changed));
     volume.rewind_to(903, 901).unwrap();
     assert_eq!(volume.status().checkpoint, checkpoint + 1);
+}
+
+/// Units that collection copied since the checkpoint are read by a recovery: a checkpoint is due by them too.
+#[test]
+fn copies_of_collection_make_a_checkpoint_due() {
+    let few = Shape {
+        exported: 46,
+        blocks: 12,
+        ..SHAPE
+    };
+    let id = few.identity(Policy::Dedup);
+    let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
+    create(&medium, &id).unwrap();
+    let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+    const UNITS: u64 = 200;
+    volume.set_bounds(RecoveryBounds {
+        units: UNITS,
+        ..RecoveryBounds::default()
+    });
+    let mut draw = Draw::new(3);
+    let mut checkpoints = vec![volume.status().checkpoint];
+    let mut writes = 0;
+    for round in 0..40 {
+        for lpn in 0..few.exported / if round == 0 { 1 } else { 4 } {
+            let lpn = if round == 0 {
+                lpn
+            } else {
+                draw.below(few.exported)
+            };
+            volume.write(1, Lpn(lpn), &page(1 + writes)).unwrap();
+            writes += 1;
+        }
+        volume.flush().unwrap();
+        checkpoints.push(volume.status().checkpoint);
+    }
+    let programmed = volume.counters().programs();
+    let taken = checkpoints[checkpoints.len() - 1] - checkpoints[0];
+    assert!(
+        2 * programmed > 3 * u64::from(writes),
+        "{programmed} units, {writes} writes"
+    );
+    assert!(
+        taken >= programmed / (UNITS + 16),
+        "{taken} checkpoints, {programmed} units, {writes} writes"
+    );
+    drop(volume);
+    let (_, recovery) = Volume::open(medium).unwrap();
+    assert!(recovery.units <= UNITS + 16, "{recovery:?}");
 }
 
 /// At every call, with what survives drawn anew.
@@ -172,7 +228,7 @@ fn a_power_cut_in_a_large_event_leaves_all_of_it_or_nothing() {
         for cut in 0.. {
             let medium = Arc::new(CrashMedium::from_bytes(image.clone()));
             let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
-            volume.set_most_bulk_rows(0);
+            volume.set_bounds(rows(0));
             medium.cut_at(medium.calls() + cut);
             let done = event(&mut volume);
             drop(volume);

@@ -17,7 +17,8 @@ use flashlore_volume::disk::{
     About, BlockDevice, Disk, DiskError, ErrorKind, InstantDevice, Maintainer,
 };
 use flashlore_volume::{
-    Encoding, HistoryIdentity, Identity, Policy, Volume, VolumeError, bytes_needed, create,
+    Encoding, HistoryIdentity, Identity, MemoryShares, Policy, Volume, VolumeError, bytes_needed,
+    create,
 };
 use support::{Draw, Shape, page, value_of};
 
@@ -83,6 +84,67 @@ fn bytes(draw: &mut Draw, length: usize) -> Vec<u8> {
         _ => draw.below(256) as u8,
     };
     (0..length).map(|i| some(i, draw)).collect()
+}
+
+/// Reads and writes at random of a volume whose tables have many times the pages that have room in memory: nearly all that
+/// are missing are read before the volume is held.
+#[test]
+fn pages_of_tables_are_read_by_who_needs_them_while_others_use_the_volume() {
+    const PAGES: u32 = 20_000;
+    let kinds = [
+        (Policy::Plain, Encoding::default(), false),
+        (Policy::Dedup, Encoding::default(), false),
+        (Policy::Dedup, ENCODED, true),
+    ];
+    for (policy, encoding, history) in kinds {
+        let id = identity(PAGES, policy, encoding, history);
+        let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
+        create(&medium, &id).unwrap();
+        // Without objects there are a map of twenty pages and the owners of units.
+        let room = if id.has_objects() { 64 } else { 12 } * PAGE;
+        let few = MemoryShares {
+            tables_at_opening: room,
+            tables: room,
+            ..MemoryShares::default()
+        };
+        let (volume, _) = Volume::open_within(medium, few).unwrap();
+        let disk = Disk::new(volume, ticks());
+        let offset = |lpn: u32| u64::from(lpn) * PAGE;
+        for lpn in 0..PAGES {
+            disk.write(offset(lpn), &page(lpn + 1)).unwrap();
+        }
+        let mut draw = Draw::new(7);
+        let name = format!("{policy:?} {encoding:?} {history}");
+        for writes in [false, true] {
+            let before = disk.with(|volume| volume.table_state()).unwrap();
+            for round in 0..3000 {
+                let lpn = draw.below(PAGES);
+                if writes {
+                    let value = 2 * PAGES + round;
+                    disk.write(offset(lpn), &page(value)).unwrap();
+                    continue;
+                }
+                let mut found = [0; PAGE as usize];
+                disk.read(offset(lpn), &mut found).unwrap();
+                assert_eq!(found, page(lpn + 1), "{name}: page {lpn}");
+            }
+            let after = disk.with(|volume| volume.table_state()).unwrap();
+            let missed = after.misses - before.misses;
+            let while_held = after.read_while_held - before.read_while_held;
+            assert!(missed > 1000, "{name}, {writes}: {missed} missed");
+            // What lies in a packed page that collection empties, its directory alone says.
+            let most = match (writes, encoding.is_on()) {
+                (false, _) => missed / 50,
+                (true, false) => missed / 4,
+                (true, true) => missed * 2 / 5,
+            };
+            assert!(
+                while_held <= most,
+                "{name}, {writes}: {while_held} of {missed}"
+            );
+        }
+        disk.with(|volume| volume.check()).unwrap().unwrap();
+    }
 }
 
 #[test]

@@ -7,7 +7,8 @@ use flashlore_flash::Lpn;
 use flashlore_ftl::policies::options::SimilarOptions;
 use flashlore_medium::{CrashMedium, Style};
 use flashlore_volume::{
-    Encoding, HistoryIdentity, Identity, MemoryShares, Policy, Volume, bytes_needed, create,
+    Encoding, HistoryIdentity, Identity, MemoryShares, Policy, RecoveryBounds, Volume,
+    bytes_needed, create,
 };
 
 use crate::crash::draw::Draw;
@@ -48,8 +49,8 @@ pub struct Setup {
     pub garbage: bool,
     /// Whether as few pages of the tables have room in memory as can be.
     pub crowded: bool,
-    /// Rows that events of the history may change between two checkpoints, if not as many as on any volume.
-    pub most_bulk_rows: Option<u64>,
+    /// When checkpoints are due.
+    pub bounds: RecoveryBounds,
 }
 
 /// What a host does.
@@ -200,6 +201,7 @@ impl Setup {
             least_window: draw.pick(&[0, 5, 50]),
             protected: draw.chance(20),
         };
+        let usual = RecoveryBounds::default();
         let mut setup = Setup {
             policy: draw.pick(&[Policy::Plain, Policy::Dedup, Policy::DedupTrusted]),
             history: draw.chance(50).then_some(history),
@@ -213,7 +215,11 @@ impl Setup {
             index_entries: draw.pick(&[1, 2, 4, 8, 16]),
             garbage: draw.chance(50),
             crowded: draw.chance(50),
-            most_bulk_rows: draw.pick(&[None, None, Some(0), Some(6)]),
+            bounds: RecoveryBounds {
+                units: draw.pick(&[usual.units, usual.units, 40]),
+                rows: draw.pick(&[usual.rows, usual.rows, 0, 6]),
+                ..usual
+            },
         };
         let most = loop {
             match setup.most() {

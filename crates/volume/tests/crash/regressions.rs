@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flashlore_flash::Lpn;
 use flashlore_medium::Style;
 use flashlore_volume::format::Areas;
-use flashlore_volume::{Encoding, HistoryIdentity, Policy};
+use flashlore_volume::{Encoding, HistoryIdentity, Policy, RecoveryBounds};
 
 use crate::crash::history::{Op, Setup};
 use crate::crash::oracle::{Oracle, Told};
@@ -32,7 +32,7 @@ fn setup(policy: Policy, pages_per_block: u32, units_per_page: u32) -> Setup {
         index_entries: 4,
         garbage: true,
         crowded: false,
-        most_bulk_rows: None,
+        bounds: RecoveryBounds::default(),
     }
 }
 
@@ -210,7 +210,7 @@ fn a_checkpoint_of_a_volume_full_of_protected_versions() {
         index_entries: 2,
         garbage: false,
         crowded: false,
-        most_bulk_rows: None,
+        bounds: RecoveryBounds::default(),
     };
     let mut ops = vec![
         write(Lpn(6), 0),
@@ -251,7 +251,7 @@ fn a_base_was_a_delta_when_the_power_went() {
         index_entries: 4,
         garbage: true,
         crowded: false,
-        most_bulk_rows: None,
+        bounds: RecoveryBounds::default(),
     };
     let ops = [
         write(Lpn(4), 1004),
@@ -285,7 +285,7 @@ fn values_of_a_full_volume_are_packed_again_when_the_power_goes() {
         index_entries: 4,
         garbage: true,
         crowded: false,
-        most_bulk_rows: None,
+        bounds: RecoveryBounds::default(),
     };
     let first = [
         1001, 1002, 22, 1, 38, 25, 24, 32, 39, 1003, 1004, 33, 1005, 1006, 32, 19, 1007, 1008, 17,
@@ -379,7 +379,7 @@ fn a_purged_entry_is_met_after_a_process_died() {
         index_entries: 8,
         garbage: false,
         crowded: false,
-        most_bulk_rows: None,
+        bounds: RecoveryBounds::default(),
         ..setup(Policy::Dedup, 8, 1)
     };
     let old = [
@@ -565,7 +565,7 @@ fn a_checkpoint_without_a_flush_is_told_by_its_root_alone() {
             index_entries: 8,
             garbage: true,
             crowded: false,
-            most_bulk_rows: None,
+            bounds: RecoveryBounds::default(),
         },
         generations: vec![
             Generation {
@@ -760,7 +760,7 @@ fn a_window_that_was_given_up_stays_so_wherever_the_journal_is_damaged() {
         index_entries: 8,
         garbage: false,
         crowded: false,
-        most_bulk_rows: None,
+        bounds: RecoveryBounds::default(),
     };
     let write = |value| Op::Write {
         lpn: Lpn(0),
@@ -814,7 +814,7 @@ fn nobody_shares_a_page_that_was_just_written_anew() {
             index_entries: 4,
             garbage: false,
             crowded: false,
-            most_bulk_rows: None,
+            bounds: RecoveryBounds::default(),
         },
         generations: vec![
             Generation {
@@ -936,7 +936,7 @@ fn a_superseded_version_may_stay_beside_three_packed_pages_in_ram() {
             index_entries: 1,
             garbage: false,
             crowded: false,
-            most_bulk_rows: None,
+            bounds: RecoveryBounds::default(),
         },
         generations: vec![
             Generation {
@@ -1048,7 +1048,7 @@ fn a_base_is_whole_since_the_checkpoint() {
         index_entries: 1,
         garbage: false,
         crowded: false,
-        most_bulk_rows: None,
+        bounds: RecoveryBounds::default(),
     };
     let ops: Arc<[Op]> = Arc::new([
         write_at(Lpn(0), FAMILIES + 1001, 1_000_002),
@@ -1099,7 +1099,7 @@ fn a_write_beyond_the_cut_has_no_handle() {
             index_entries: 4,
             garbage: true,
             crowded: false,
-            most_bulk_rows: None,
+            bounds: RecoveryBounds::default(),
         },
         generations: vec![
             Generation {
@@ -1138,7 +1138,7 @@ fn the_last_instant_needs_no_old_versions() {
         alignment: 4096,
         blocks: 10,
         crowded: true,
-        most_bulk_rows: None,
+        bounds: RecoveryBounds::default(),
         garbage: false,
         index_entries: 1,
         similar: Some(1),
@@ -1179,7 +1179,7 @@ fn the_power_may_go_while_the_past_is_asked_for() {
         blocks: 8,
         index_entries: 16,
         crowded: true,
-        most_bulk_rows: None,
+        bounds: RecoveryBounds::default(),
         ..setup(Policy::Dedup, 2, 4)
     };
     let ops = [

@@ -14,8 +14,8 @@ use flashlore_medium::{
 use flashlore_volume::NandError;
 use flashlore_volume::format::Areas;
 use flashlore_volume::{
-    MemoryShares, OpenCheckpoint, OpenFlush, Purged, Recovery, Status, Volume, VolumeError, check,
-    load,
+    MemoryShares, OpenCheckpoint, OpenFlush, Purged, Recovery, RecoveryBounds, Status, Volume,
+    VolumeError, check, load,
 };
 
 use crate::crash::history::{Op, Setup};
@@ -117,7 +117,7 @@ pub struct Session {
     similar: Option<SimilarOptions>,
     /// Memory for pages of the tables.
     memory: MemoryShares,
-    most_bulk_rows: Option<u64>,
+    bounds: RecoveryBounds,
     slow: Option<SlowFlush>,
     slow_checkpoint: Option<SlowCheckpoint>,
     pub oracle: Oracle,
@@ -146,7 +146,7 @@ impl Session {
             now: 0,
             similar: None,
             memory: MemoryShares::default(),
-            most_bulk_rows: None,
+            bounds: RecoveryBounds::default(),
             slow: None,
             slow_checkpoint: None,
             oracle,
@@ -168,7 +168,7 @@ impl Session {
     pub fn of(mut self, setup: &Setup) -> Self {
         self.similar = setup.similar();
         self.memory = setup.memory();
-        self.most_bulk_rows = setup.most_bulk_rows;
+        self.bounds = setup.bounds;
         self
     }
 
@@ -264,9 +264,7 @@ impl Session {
         if let Some(options) = self.similar {
             volume.find_similar_bases(options);
         }
-        if let Some(most) = self.most_bulk_rows {
-            volume.set_most_bulk_rows(most);
-        }
+        volume.set_bounds(self.bounds);
         let sound = self.unless_off(guarded(|| volume.check()))?;
         let has_lost_tables = volume.table_failures() > 0 && self.oracle.was_damaged();
         if let (Err(how), false) = (sound, has_lost_tables) {
