@@ -9,7 +9,7 @@ use flashlore_medium::{
 };
 use flashlore_metadata::{MetadataError, Row, Stored, StoredPage};
 use flashlore_volume::format::{Areas, Identity, Policy, Table};
-use flashlore_volume::{NandError, Volume, VolumeError, bytes_needed, check, create};
+use flashlore_volume::{MemoryShares, NandError, Volume, VolumeError, bytes_needed, check, create};
 
 use crate::support::{Contents, FEW_PAGES, Shape, contents, page, read};
 
@@ -65,6 +65,24 @@ fn unreadable(at: u64) -> Faults {
     Faults {
         unreadable: std::iter::once(at..at + PAGE_BYTES as u64).collect(),
         ..Faults::default()
+    }
+}
+
+/// Memory that a recovery may need is for pages of the tables once it is over.
+#[test]
+fn pages_have_more_memory_once_the_volume_is_open() {
+    let id = WIDE.identity(Policy::Dedup);
+    let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
+    create(&medium, &id).unwrap();
+    let shares = MemoryShares {
+        tables: 300 * PAGE_BYTES as u64,
+        ..FEW_PAGES
+    };
+    for shares in [FEW_PAGES, shares] {
+        let (volume, _) = Volume::open_within(Arc::clone(&medium), shares).unwrap();
+        let most = volume.table_state().most_memory;
+        let few = 100 * PAGE_BYTES as u64;
+        assert!(most == shares.tables || (shares.tables == 0 && most < few));
     }
 }
 
