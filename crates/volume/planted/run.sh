@@ -19,7 +19,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(git -C "$here" rev-parse --show-toplevel)
 patches=$(cd "${PLANTED_PATCHES:-$here}" && pwd) || exit 1
-tests="${PLANTED_TESTS:-crash_search failures reopen lib journal_chain differential bit_flips rot damage grow golden tables table_pages given_up moved index arbitrary ftl/conflicts ftl/similar}"
+tests="${PLANTED_TESTS:-crash_search bulk disk failures reopen lib journal_chain differential bit_flips rot damage grow golden tables table_pages given_up moved index arbitrary ftl/conflicts ftl/similar}"
 seconds=${PLANTED_SECONDS:-300}
 
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target/planted}"
