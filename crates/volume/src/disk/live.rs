@@ -243,6 +243,7 @@ impl Disk {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<(), DiskError> {
+        self.wake.note_use();
         check_range(self.size(), offset, buffer.len() as u64)?;
         read_by_pages(offset, buffer, |pages, bytes| {
             self.read_pages(when, pages, bytes)
@@ -273,6 +274,7 @@ impl Disk {
     }
 
     fn write_pages(&self, pages: Range<Lpn>, bytes: &[u8]) -> Result<(), DiskError> {
+        self.wake.note_use();
         let batches = bytes.chunks(BATCH as usize * PAGE_BYTES);
         for (batch, bytes) in in_batches(pages, BATCH).zip(batches) {
             let (units, _) = bytes.as_chunks::<PAGE_BYTES>();

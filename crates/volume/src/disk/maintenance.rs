@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use super::device::{BlockDevice, DiskError};
 use super::live::Disk;
@@ -21,6 +22,10 @@ const FEW_DIRTY: u32 = 32;
 const DISCARDED_AT_ONCE: usize = 4;
 /// Objects that are entered into the fingerprint index, and packed pages that are looked at, under one hold of the lock.
 const SEEN_AT_ONCE: u32 = 1 << 9;
+/// How long it goes on looking before something else may be done.
+const TURN: Duration = Duration::from_millis(10);
+/// Where there are requests it rests so many times as long as it looked.
+const RESTS: u32 = 3;
 
 /// Does what a volume has to do, until it is dropped.
 pub struct Maintainer {
@@ -80,13 +85,29 @@ impl Disk {
             while self.with(|volume| volume.discard_step(DISCARDED_AT_ONCE))?? {}
         }
         if due.rest {
-            while self.look_at_rest(SEEN_AT_ONCE)? && !self.wake.is_stopped() {}
+            self.look_at_some()?;
         }
         if due.collection {
             self.collect_while_idle(before)?;
         }
         let left = self.with(|volume| volume.chores())?;
         Ok(self.wake.goes_on(left))
+    }
+
+    /// A turn of the look at what an opening left for later, after which there may be something else to do. Requests that
+    /// come meanwhile have most of the time.
+    fn look_at_some(&self) -> Result<(), DiskError> {
+        let began = Instant::now();
+        while began.elapsed() < TURN && !self.wake.is_stopped() {
+            let step = Instant::now();
+            if !self.look_at_rest(SEEN_AT_ONCE)? {
+                break;
+            }
+            if self.wake.was_used() {
+                std::thread::sleep(step.elapsed() * RESTS);
+            }
+        }
+        Ok(())
     }
 
     /// Goes on with collections as long as nobody changes the volume. There were so many changes before.

@@ -27,6 +27,8 @@ pub(super) struct Wake {
     changes: AtomicU64,
     /// Whether a thread listens.
     heard: AtomicBool,
+    /// Whether there was a request since that was asked last.
+    used: AtomicBool,
 }
 
 impl Wake {
@@ -51,6 +53,19 @@ impl Wake {
         self.changes.load(Ordering::Relaxed)
     }
 
+    /// There is a request.
+    #[inline]
+    pub fn note_use(&self) {
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there was a request since the last call.
+    pub fn was_used(&self) -> bool {
+        self.used.swap(false, Ordering::Relaxed)
+    }
+
     /// Somebody begins to do what is to be done, or does it no more.
     pub fn set_heard(&self, heard: bool) {
         self.heard.store(heard, Ordering::Relaxed);
@@ -60,6 +75,7 @@ impl Wake {
     pub fn goes_on(&self, left: Chores) -> bool {
         let mut state = self.lock();
         state.chores.collection |= left.collection;
+        state.chores.rest |= left.rest;
         !state.stopped
     }
 
