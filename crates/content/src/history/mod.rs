@@ -6,6 +6,7 @@
 //! * `chains` — the entries of the window in order of their stamps, those of a page linked
 //! * [`entry`] — an entry, and how a history stands in tables
 //! * `pins` — instants that are kept behind the window, and the entries they need
+//! * `recount` — what entries that are not in memory say of each other
 //!
 //! Nothing here knows flash: an object is a handle that somebody else owns, and an entry is one
 //! reference to it.
@@ -19,6 +20,7 @@ pub mod store;
 
 mod chains;
 mod pins;
+mod recount;
 
 #[cfg(test)]
 mod tests;
@@ -27,6 +29,7 @@ pub use capacity::{PAPER_ENTRY_BYTES, protection_window};
 pub use chains::most_places;
 pub use entry::{ChainsAt, HistoryAt, VersionEntry};
 pub use pins::PinnedInstant;
+pub use recount::ChainRecount;
 pub use schedule::{Schedule, ScheduleError, Tier};
 pub use store::{History, HistoryOptions, HistoryTables, Holders, TooOld, Version};
 

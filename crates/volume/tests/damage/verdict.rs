@@ -64,7 +64,7 @@ pub fn unreadable_past(volume: &mut Volume, past: &[(u64, Contents)], what: &str
 /// Judges a medium that was damaged once.
 pub fn judge(killed: &Killed, damaged: Vec<u8>, what: &str, outcomes: &mut Outcomes) {
     let medium = Arc::new(MemoryMedium::from_bytes(damaged));
-    let report = check(&*medium, true);
+    let report = check(Arc::clone(&medium), true);
     let mut volume = match Volume::open(Arc::clone(&medium)) {
         Ok((volume, _)) => volume,
         Err(error) => {
