@@ -7,6 +7,7 @@ mod ahead;
 mod arbitrary;
 mod as_simulated;
 mod bit_flips;
+mod check_passes;
 mod copies;
 mod damage;
 mod differential;

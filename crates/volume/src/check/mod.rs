@@ -31,7 +31,7 @@ use flashlore_flash::Owner;
 use flashlore_ftl::mapping::packs::PackTallies;
 use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_medium::{AlignedBuf, Medium};
-use flashlore_metadata::Stored;
+use flashlore_metadata::{Stored, StoredPage};
 
 use crate::error::VolumeError;
 use crate::findings::Finding;
@@ -42,7 +42,7 @@ use crate::load;
 use crate::memory::{CheckShares, USUAL_MEMORY, least_memory_to_check};
 use crate::policies::history_options;
 use crate::replay::{Lost, NOWHERE};
-use crate::tables::TableStore;
+use crate::tables::{TableStore, judge};
 use crate::unit::Units;
 
 mod addresses;
@@ -255,14 +255,24 @@ impl CheckRun<'_> {
         Ok(report)
     }
 
-    /// Counts anew how many pages and roots lead to each page of the tables.
+    /// Counts anew how many pages and roots lead to each page of the tables, and looks at whether its rows name what there is:
+    /// a page of which one does not cannot be used.
     fn count_pointers(&self, told: &mut Sentences) {
         let id = &self.image.superblock.identity;
         if id.version < FIRST_WITH_STORE {
             return;
         }
         let stored = Stored::open(self.medium, self.image.areas.store, id.key);
-        if let Err(error) = stored.and_then(|stored| stored.recount()) {
+        let judge = (id.version == VERSION).then(|| judge(id));
+        let look = |page: &StoredPage<'_>| {
+            let judge = judge.as_ref().filter(|_| page.node.level == 0);
+            let why = judge.and_then(|judge| judge(page.node.table, page.rows()));
+            if let Some(why) = why {
+                told.push(format!("{}: {why}", page.node));
+            }
+        };
+        let counted = stored.and_then(|stored| stored.recount(look));
+        if let Err(error) = counted {
             told.push(load::of_store(error).to_string());
         }
     }
