@@ -336,7 +336,7 @@ impl Sizes {
             true => self.through() + FINDINGS,
             false => found,
         } + 3 * self.handles / 8;
-        let ranges = LEAST_RANGES.max(self.packs * (LINK + 1));
+        let ranges = LEAST_RANGES.max(self.packs * LINK + self.packs / 8);
         let pointers = found + self.slots * (SLOT + COUNTED_SLOT);
         CheckSizes {
             beside,
@@ -441,6 +441,7 @@ mod tests {
                 for limit in [least, least + (100 << 20), 64 << 30] {
                     let shares = CheckShares::within(&id, limit).unwrap();
                     assert!(shares.ranges >= LEAST_RANGES.max(sizes.packs * LINK));
+                    assert!(shares.tables >= sizes.least().0 / TABLE_PAGE * 4096);
                     assert!(shares.ranges + sizes.checking().beside <= limit);
                     assert!(PROGRAM + sizes.replaying() + shares.tables <= limit);
                 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flashlore_content::PAGE_BYTES;
 use flashlore_flash::Lpn;
 use flashlore_medium::MemoryMedium;
-use flashlore_volume::{Volume, VolumeError, check};
+use flashlore_volume::{Volume, VolumeError, check, probe};
 
 use super::killed::{Killed, SHAPE};
 use crate::support::verdict::{judge_findings, judge_refusal};
@@ -69,6 +69,7 @@ pub fn judge(killed: &Killed, damaged: Vec<u8>, what: &str, outcomes: &mut Outco
         Ok((volume, _)) => volume,
         Err(error) => {
             judge_refusal(&error, &report).unwrap_or_else(|how| panic!("{what}: {how}"));
+            assert!(probe(&*medium).is_err(), "{what}: refused, but probed");
             outcomes.refused += 1;
             return;
         }
