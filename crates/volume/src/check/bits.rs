@@ -1,5 +1,7 @@
 //! A bit for each handle.
 
+use std::ops::Range;
+
 use flashlore_flash::ObjectId;
 
 /// Which objects have something. Memory is taken as far as bits are set: the rest is zeros that nobody touched.
@@ -43,8 +45,44 @@ impl HandleBits {
         }
     }
 
+    /// Whether any of these has it.
+    pub fn has_any(&self, mut objects: Range<u32>) -> bool {
+        let words = objects.start.div_ceil(64) as usize..(objects.end / 64) as usize;
+        match self
+            .0
+            .get(words.clone())
+            .filter(|_| words.start < words.end)
+        {
+            Some(whole) => {
+                let (first, end) = (words.start as u32 * 64, words.end as u32 * 64);
+                whole.iter().any(|word| *word != 0)
+                    || (objects.start..first).any(|row| self.has(ObjectId(row)))
+                    || (end..objects.end).any(|row| self.has(ObjectId(row)))
+            }
+            None => objects.any(|row| self.has(ObjectId(row))),
+        }
+    }
+
     /// How many have it.
     pub fn count(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_of_a_range_are_found_at_its_ends_and_in_its_words() {
+        for set in [0, 5, 63, 64, 127, 128, 199] {
+            let mut bits = HandleBits::none_of(200);
+            bits.set(ObjectId(set));
+            for start in 0..200 {
+                for end in start..=200 {
+                    assert_eq!(bits.has_any(start..end), (start..end).contains(&set));
+                }
+            }
+        }
     }
 }

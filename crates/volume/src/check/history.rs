@@ -55,7 +55,12 @@ impl StoredChains<'_> {
     /// What does not hold, in the first range of pages in which anything does not.
     fn check(&self, on: &Subject<'_>) -> Result<Vec<String>, VolumeError> {
         let mut newest = Vec::new();
-        for range in ranges(on.id.exported, PAGE_BYTES, on.room, LEAST) {
+        // Without entries no head means anything.
+        let pages = match self.at.queue.len {
+            0 => LEAST.min(on.id.exported),
+            _ => on.id.exported,
+        };
+        for range in ranges(pages, PAGE_BYTES, on.room, LEAST) {
             newest.resize(range.len(), 0);
             let pages = Lpn(range.start)..Lpn(range.end);
             let recount = ChainRecount::new(self.at, on.id.exported, pages, &mut newest);

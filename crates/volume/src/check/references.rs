@@ -11,12 +11,13 @@ use flashlore_flash::{ObjectId, Row};
 use flashlore_ftl::mapping::objects::{Object, References};
 use flashlore_metadata::LinkedRows;
 
+use super::bits::HandleBits;
 use super::named::NamedObjects;
 use super::subject::{Sentences, Subject, ranges};
 use super::view::RowView;
 use crate::error::VolumeError;
-use crate::format::{Identity, ObjectNote, Root, Table};
-use crate::load::spilled;
+use crate::format::{Identity, ObjectNote, Root, RowId, Table};
+use crate::load::{Stretch, spilled};
 
 /// Bytes that are taken for an object.
 pub(super) const OBJECT_BYTES: u64 = size_of::<References>() as u64;
@@ -41,39 +42,59 @@ pub(super) fn check_objects<C: Content>(
         })?;
     let mut counted = Vec::new();
     for range in ranges(shape.rows, OBJECT_BYTES, on.room, shape.rows_per_page()) {
-        count(on, view, named, &range, &mut counted)?;
-        let spilled_counts = match spilled(
-            on.rows,
-            on.root.tallies.spilled,
-            ObjectId(range.start)..ObjectId(range.end),
-        ) {
+        // Of what nobody refers to nothing is to be counted.
+        let named_here = named.alive.has_any(range.clone());
+        counted.clear();
+        if named_here {
+            count(on, view, named, &range, &mut counted)?;
+        }
+        let mut pages = RangeOfPages {
+            linked: LinkedRows::of(&shape),
+            per_page: shape.rows_per_page(),
+            first_free: &first_free,
+            alive: &named.alive,
+            links: Vec::new(),
+        };
+        let all = ObjectId(range.start)..ObjectId(range.end);
+        let spilled_counts = match spilled(on.rows, on.root.tallies.spilled, all) {
             Err(VolumeError::Damaged(what)) => {
                 told.push(what);
                 continue;
             }
             other => other?,
         };
-        let mut page = FreePage::new(LinkedRows::of(&shape), shape.rows_per_page());
-        on.rows.each_row(Table::Objects, range.clone(), |row, bytes| {
+        let mut compare = |row: RowId, bytes: &[u8]| {
             let object = Object::<C, ObjectNote>::decode(bytes);
             let handle = ObjectId(row.0);
-            let references = &counted[(row.0 - range.start) as usize];
+            let references = counted.get((row.0 - range.start) as usize);
+            let references = references.copied().unwrap_or_default();
             let spilled = spilled_counts.get(&handle).copied().unwrap_or_default();
-            if !object.has(references, spilled) {
+            if !object.has(&references, spilled) {
                 told.push(format!(
                     "object {row} is stored as {object:?} with {spilled:?} elsewhere, counted are {references:?}"
                 ));
             }
             if !references.is_none() {
                 packed += u32::from(object.packed().is_some());
-                check_place(on, handle, &object, references, told);
+                check_place(on, handle, &object, &references, told);
             }
-            page.links.push(u32::decode(&bytes[..4]));
-            if page.is_whole() || row.0 + 1 == range.end {
-                let first = first_free[page.number(row.0)];
-                page.check(row.0, first, &counted, &range, told);
-            }
-        })?;
+            pages.pass(row, u32::decode(&bytes[..4]), row.0 + 1 == range.end, told);
+        };
+        let per_page = shape.rows_per_page();
+        on.rows
+            .each_row_or_gap(Table::Objects, range.clone(), |stretch| match stretch {
+                Stretch::Row(row, bytes) => compare(row, bytes),
+                Stretch::Unwritten(rows, begins) => {
+                    // Most pages that were never written are as they must be.
+                    for start in rows.clone().step_by(per_page as usize) {
+                        let page = start..(start + per_page).min(rows.end);
+                        let is_free = first_free[(start / per_page) as usize] == 0;
+                        if !is_free || named.alive.has_any(page.clone()) {
+                            page.for_each(|row| compare(RowId(row), begins));
+                        }
+                    }
+                }
+            })?;
     }
     Ok(packed)
 }
@@ -160,45 +181,33 @@ pub(super) fn scan_bytes(id: &Identity, root: &Root) -> u64 {
         + bytes(Table::Objects, objects)
 }
 
-/// The rows of a page while they go by.
-struct FreePage {
+/// The free lists of the pages of a range, while their rows go by.
+struct RangeOfPages<'a> {
     linked: LinkedRows,
     per_page: u32,
+    /// Of each page of all objects the first free row.
+    first_free: &'a [u8],
+    alive: &'a HandleBits,
+    /// Those of the page that goes by.
     links: Vec<u32>,
 }
 
-impl FreePage {
-    fn new(linked: LinkedRows, per_page: u32) -> Self {
-        FreePage {
-            linked,
-            per_page,
-            links: Vec::new(),
+impl RangeOfPages<'_> {
+    /// The next row; the last one of a page, or of the table, makes its list complete.
+    fn pass(&mut self, row: RowId, link: u32, is_last: bool, told: &mut Sentences) {
+        self.links.push(link);
+        if self.links.len() == self.per_page as usize || is_last {
+            self.check(row.0, told);
         }
     }
 
-    fn is_whole(&self) -> bool {
-        self.links.len() == self.per_page as usize
-    }
-
-    /// The page that has a row.
-    fn number(&self, row: u32) -> usize {
-        (row / self.per_page) as usize
-    }
-
-    /// Whether the list of the page with this last row, in which this is the first free one, has those objects of the range
-    /// to which nothing refers.
-    fn check(
-        &mut self,
-        last: u32,
-        first: u8,
-        counted: &[References],
-        range: &Range<u32>,
-        told: &mut Sentences,
-    ) {
+    /// Whether the list of the page with this last row has those objects to which nothing refers.
+    fn check(&mut self, last: u32, told: &mut Sentences) {
         let start = last + 1 - self.links.len() as u32;
         let links = std::mem::take(&mut self.links);
+        let page = (last / self.per_page) as usize;
         let link = |row: usize| links[row - start as usize];
-        let free = match self.linked.list(self.number(last), first, link) {
+        let free = match self.linked.list(page, self.first_free[page], link) {
             Ok(free) => free,
             Err(what) => return told.push(what),
         };
@@ -206,17 +215,12 @@ impl FreePage {
         free.into_iter()
             .for_each(|row| is_free[row - start as usize] = true);
         for (row, is_free) in (start..=last).zip(is_free) {
-            let is_none = counted[(row - range.start) as usize].is_none();
-            match (is_none, is_free) {
-                (false, true) => {
-                    told.push(format!("object {row} is in use, and listed as free"));
-                }
+            match (self.alive.has(ObjectId(row)), is_free) {
+                (true, true) => told.push(format!("object {row} is in use, and listed as free")),
                 // The last row is nobody's.
-                (true, false) if !self.linked.is_nobodys(row as usize) => {
-                    told.push(format!(
-                        "nothing refers to object {row}, and it is not listed as free"
-                    ));
-                }
+                (false, false) if !self.linked.is_nobodys(row as usize) => told.push(format!(
+                    "nothing refers to object {row}, and it is not listed as free"
+                )),
                 _ => {}
             }
         }

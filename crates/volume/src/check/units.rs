@@ -21,8 +21,13 @@ use crate::scan::ActiveBlock;
 pub(super) const OWNER_BYTES: u64 = size_of::<u32>() as u64;
 pub(super) const PROOF_BYTES: u64 = size_of::<UnitProof>() as u64;
 
-/// The number of an owner where nothing lies.
-const NOBODY: u32 = u32::MAX;
+/// What stands for the owner where nothing lies; for any other its number and one. Memory that nobody claims stays untouched.
+const NOBODY: u32 = 0;
+
+/// The owner for which this stands.
+fn owner_of(standing: u32) -> Owner {
+    Owner::numbered(standing.wrapping_sub(1))
+}
 
 /// What is known of what lies on a unit, besides whose it is.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,7 +52,7 @@ pub(super) struct Claims {
     range: Range<u32>,
     owners: Vec<u32>,
     /// Where they are to be read.
-    proofs: Vec<UnitProof>,
+    proofs: Vec<[u64; 2]>,
 }
 
 /// What somebody is called in a sentence.
@@ -74,7 +79,7 @@ impl Claims {
     ) -> Result<Self, VolumeError> {
         let mut claims = Claims {
             owners: vec![NOBODY; range.len()],
-            proofs: vec![UnitProof::default(); if data { range.len() } else { 0 }],
+            proofs: vec![[0; 2]; if data { range.len() } else { 0 }],
             range,
         };
         let has_objects = view.id.has_objects();
@@ -126,13 +131,13 @@ impl Claims {
             return;
         }
         let at = (unit.0 - self.range.start) as usize;
-        let first = std::mem::replace(&mut self.owners[at], owner.number());
+        let first = std::mem::replace(&mut self.owners[at], owner.number().wrapping_add(1));
         if first != NOBODY {
-            let [first, second] = [Owner::numbered(first), owner].map(|o| called(o, has_objects));
+            let [first, second] = [owner_of(first), owner].map(|o| called(o, has_objects));
             told.push(format!("unit {unit} is owned by both {first} and {second}"));
         }
         if let Some(known) = self.proofs.get_mut(at) {
-            *known = proof;
+            *known = [proof.write_seq, proof.check];
         }
     }
 
@@ -141,8 +146,8 @@ impl Claims {
         let units = (self.range.start..).map(Ppn).zip(&self.owners).enumerate();
         let owned = units.filter(|(_, (_, owner))| **owner != NOBODY);
         owned.map(|(at, (unit, owner))| {
-            let proof = self.proofs.get(at).copied().unwrap_or_default();
-            (unit, Owner::numbered(*owner), proof)
+            let [write_seq, check] = self.proofs.get(at).copied().unwrap_or_default();
+            (unit, owner_of(*owner), UnitProof { write_seq, check })
         })
     }
 
@@ -152,39 +157,52 @@ impl Claims {
     /// A page of the tables cannot be read.
     pub fn compare(&self, on: &Subject<'_>, told: &mut Sentences) -> Result<(), VolumeError> {
         let has_objects = on.id.has_objects();
-        let owner_at = |unit: u32| {
-            let owner = self.owners[(unit - self.range.start) as usize];
-            (owner != NOBODY).then(|| Owner::numbered(owner))
-        };
-        on.rows
-            .each_row(Table::Owners, self.range.clone(), |row, bytes| {
-                let noted = Owner::decode(bytes);
-                if let Some(owner) = owner_at(row.0).filter(|owner| *owner != noted) {
-                    let [noted, owner] = [noted, owner].map(|owner| called(owner, has_objects));
-                    told.push(format!(
-                        "unit {row} is noted as that of {noted}, it is that of {owner}"
-                    ));
-                }
-            })?;
+        let owners = self.range.clone();
+        on.rows.each_row(Table::Owners, owners, |row, bytes| {
+            let noted = Owner::decode(bytes);
+            if let Some(owner) = self.owner_at(row.0).filter(|owner| *owner != noted) {
+                let [noted, owner] = [noted, owner].map(|owner| called(owner, has_objects));
+                told.push(format!(
+                    "unit {row} is noted as that of {noted}, it is that of {owner}"
+                ));
+            }
+        })?;
         let words = self.range.start / UNITS_PER_WORD..self.range.end.div_ceil(UNITS_PER_WORD);
         on.rows.each_row(Table::Valid, words, |row, bytes| {
-            let noted = u64::decode(bytes);
-            let first = row.0 * UNITS_PER_WORD;
-            for bit in 0..UNITS_PER_WORD {
-                let unit = first + bit;
-                let owner = (unit < self.range.end).then(|| owner_at(unit)).flatten();
-                match (owner, noted >> bit & 1 == 1) {
-                    (Some(owner), false) => told.push(format!(
-                        "unit {unit} is that of {}, and noted as free",
-                        called(owner, has_objects)
-                    )),
-                    (None, true) => told.push(format!(
-                        "nothing lies on unit {unit}, and it is noted as valid"
-                    )),
-                    _ => {}
-                }
-            }
+            self.compare_valid(row.0, u64::decode(bytes), has_objects, told);
         })
+    }
+
+    /// Whose a unit of the range is.
+    #[inline]
+    fn owner_at(&self, unit: u32) -> Option<Owner> {
+        let owner = self.owners.get((unit - self.range.start) as usize)?;
+        (*owner != NOBODY).then(|| owner_of(*owner))
+    }
+
+    /// Compares a word of the bits of valid units.
+    fn compare_valid(&self, word: u32, noted: u64, has_objects: bool, told: &mut Sentences) {
+        let first = word * UNITS_PER_WORD;
+        let start = (first - self.range.start) as usize;
+        let owners = self.owners[start..].iter().take(UNITS_PER_WORD as usize);
+        let bits = (0..).zip(owners).filter(|(_, owner)| **owner != NOBODY);
+        let valid = bits.fold(0u64, |valid, (bit, _)| valid | 1 << bit);
+        if valid == noted {
+            return;
+        }
+        for unit in first..first.saturating_add(UNITS_PER_WORD) {
+            let is_noted = noted >> (unit - first) & 1 == 1;
+            match (self.owner_at(unit), is_noted) {
+                (Some(owner), false) => told.push(format!(
+                    "unit {unit} is that of {}, and noted as free",
+                    called(owner, has_objects)
+                )),
+                (None, true) => told.push(format!(
+                    "nothing lies on unit {unit}, and it is noted as valid"
+                )),
+                _ => {}
+            }
+        }
     }
 }
 

@@ -33,7 +33,7 @@ mod stored;
 pub use journal::{JournalTail, entries, journal};
 pub(crate) use known::{Known, StoredRows};
 pub(crate) use spilled::spilled;
-pub(crate) use stored::{Rows, of_checkpoint};
+pub(crate) use stored::{Rows, Stretch, of_checkpoint};
 
 /// Numbers beyond this are not reached by counting.
 const MOST_NUMBER: u64 = 1 << 63;

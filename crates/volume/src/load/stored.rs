@@ -123,6 +123,12 @@ fn beside(rows: &Rows<'_>, root: &Root) -> Result<Tables, VolumeError> {
     Ok(loaded)
 }
 
+/// A row, or rows that were never written, and what each of them holds.
+pub(crate) enum Stretch<'a> {
+    Row(RowId, &'a [u8]),
+    Unwritten(Range<u32>, &'a [u8]),
+}
+
 /// The rows of a store.
 pub(crate) struct Rows<'a> {
     pub stored: Stored<'a>,
@@ -142,17 +148,36 @@ impl Rows<'_> {
         wanted: Range<u32>,
         mut take: impl FnMut(RowId, &[u8]),
     ) -> Result<(), VolumeError> {
+        self.each_row_or_gap(table, wanted, |stretch| match stretch {
+            Stretch::Row(row, bytes) => take(row, bytes),
+            Stretch::Unwritten(rows, begins) => {
+                rows.for_each(|row| take(RowId(row), begins));
+            }
+        })
+    }
+
+    /// The same, where all rows from one to another that were never written come at once.
+    pub fn each_row_or_gap(
+        &self,
+        table: Table,
+        wanted: Range<u32>,
+        mut take: impl FnMut(Stretch<'_>),
+    ) -> Result<(), VolumeError> {
         let shape = table.shape(self.id);
-        let unwritten = vec![shape.empty.byte(); shape.row_bytes.into()];
+        let begins = vec![shape.empty.byte(); shape.row_bytes.into()];
         let mut next = wanted.start;
         self.each_of(table, wanted.clone(), |row, bytes| {
             if wanted.contains(&row.0) {
-                (next..row.0).for_each(|row| take(RowId(row), &unwritten));
-                take(row, bytes);
+                if next < row.0 {
+                    take(Stretch::Unwritten(next..row.0, &begins));
+                }
+                take(Stretch::Row(row, bytes));
                 next = row.0 + 1;
             }
         })?;
-        (next..wanted.end).for_each(|row| take(RowId(row), &unwritten));
+        if next < wanted.end {
+            take(Stretch::Unwritten(next..wanted.end, &begins));
+        }
         Ok(())
     }
 
