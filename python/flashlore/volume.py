@@ -327,9 +327,9 @@ class Volume(LiveDisk):
             directory: the directory.
             quick: do not read the stored pages, only what describes them.
             direct: bypass the page cache.
-            memory: the most memory that the check of a volume takes, bytes or a text such as `"512MiB"`; with less of it
-                the tables are read more often. By default a quarter of the machine's, at most 4 GiB, or as much as it
-                needs at least.
+            memory: the most memory that the check of a volume takes, bytes or a text such as `"512MiB"`; with less of
+                it the tables are read more often. By default a quarter of the machine's, at most 4 GiB, or as much as
+                it needs at least.
 
         Raises:
             UsageError: the volume cannot be checked with so little memory.
