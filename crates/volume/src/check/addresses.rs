@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use flashlore_flash::{Lpn, ObjectId, Owned, Owner, PackSlot};
+use flashlore_flash::{Lpn, ObjectId, Owner, PackSlot};
 
 use super::data::Damage;
 use super::named::NamedObjects;
@@ -91,9 +91,8 @@ impl Needers {
     fn needed_by(&self, object: ObjectId, row: &ObjectRow) -> impl Iterator<Item = u32> {
         let (unit, value) = match &row.place {
             ObjectPlace::Unit(_) => {
-                let owner = Owner::numbered(object.0);
-                let is_value = matches!(owner.owned(), Owned::Value(_));
-                (is_value.then_some(owner), None)
+                // Handles are numbers below those of packed pages.
+                (Some(Owner::numbered(object.0)), None)
             }
             ObjectPlace::Packed(packed) => {
                 let owner = pack_owner(packed.pack);

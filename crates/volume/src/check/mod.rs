@@ -21,7 +21,8 @@
 //! What an opening makes of the counts of the checkpoint is not counted anew: it is those, and what the journal
 //! says. A volume of an older format has no counts, and no order in which its rows could be read: all of them are in memory.
 //!
-//! Invariants: what an opening refuses is refused here; what is told does not depend on how long the ranges are.
+//! Invariants: what an opening refuses is refused here; what is told does not depend on how long the ranges are, but that of the
+//! history it is what is wrong in the first range of pages in which anything is.
 
 use std::collections::HashSet;
 use std::sync::Arc;

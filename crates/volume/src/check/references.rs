@@ -4,6 +4,7 @@
 //! Of a range everything that refers to an object of it is counted: rows of the map, entries of the history, deltas. Then the
 //! rows of the range are compared with that, and the list of each of their pages.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use flashlore_content::Content;
@@ -17,7 +18,7 @@ use super::subject::{Sentences, Subject, ranges};
 use super::view::RowView;
 use crate::error::VolumeError;
 use crate::format::{Identity, ObjectNote, Root, RowId, Table};
-use crate::load::{Stretch, spilled};
+use crate::load::{SpilledCounts, Stretch, spilled};
 
 /// Bytes that are taken for an object.
 pub(super) const OBJECT_BYTES: u64 = size_of::<References>() as u64;
@@ -42,59 +43,37 @@ pub(super) fn check_objects<C: Content>(
         })?;
     let mut counted = Vec::new();
     for range in ranges(shape.rows, OBJECT_BYTES, on.room, shape.rows_per_page()) {
-        // Of what nobody refers to nothing is to be counted.
-        let named_here = named.alive.has_any(range.clone());
         counted.clear();
-        if named_here {
+        // Of what nobody refers to nothing is to be counted.
+        if named.alive.has_any(range.clone()) {
             count(on, view, named, &range, &mut counted)?;
         }
-        let mut pages = RangeOfPages {
-            linked: LinkedRows::of(&shape),
-            per_page: shape.rows_per_page(),
-            first_free: &first_free,
-            alive: &named.alive,
-            links: Vec::new(),
-        };
         let all = ObjectId(range.start)..ObjectId(range.end);
-        let spilled_counts = match spilled(on.rows, on.root.tallies.spilled, all) {
+        let spilled = match spilled(on.rows, on.root.tallies.spilled, all) {
             Err(VolumeError::Damaged(what)) => {
                 told.push(what);
                 continue;
             }
             other => other?,
         };
-        let mut compare = |row: RowId, bytes: &[u8]| {
-            let object = Object::<C, ObjectNote>::decode(bytes);
-            let handle = ObjectId(row.0);
-            let references = counted.get((row.0 - range.start) as usize);
-            let references = references.copied().unwrap_or_default();
-            let spilled = spilled_counts.get(&handle).copied().unwrap_or_default();
-            if !object.has(&references, spilled) {
-                told.push(format!(
-                    "object {row} is stored as {object:?} with {spilled:?} elsewhere, counted are {references:?}"
-                ));
-            }
-            if !references.is_none() {
-                packed += u32::from(object.packed().is_some());
-                check_place(on, handle, &object, &references, told);
-            }
-            pages.pass(row, u32::decode(&bytes[..4]), row.0 + 1 == range.end, told);
+        let mut compared = ObjectRange {
+            on,
+            linked: LinkedRows::of(&shape),
+            per_page: shape.rows_per_page(),
+            first_free: &first_free,
+            alive: &named.alive,
+            counted: &counted,
+            pages_with_spilled: spilled
+                .keys()
+                .map(|object| object.0 / shape.rows_per_page())
+                .collect(),
+            spilled,
+            range,
+            links: Vec::new(),
+            packed: 0,
         };
-        let per_page = shape.rows_per_page();
-        on.rows
-            .each_row_or_gap(Table::Objects, range.clone(), |stretch| match stretch {
-                Stretch::Row(row, bytes) => compare(row, bytes),
-                Stretch::Unwritten(rows, begins) => {
-                    // Most pages that were never written are as they must be.
-                    for start in rows.clone().step_by(per_page as usize) {
-                        let page = start..(start + per_page).min(rows.end);
-                        let is_free = first_free[(start / per_page) as usize] == 0;
-                        if !is_free || named.alive.has_any(page.clone()) {
-                            page.for_each(|row| compare(RowId(row), begins));
-                        }
-                    }
-                }
-            })?;
+        compared.compare_all::<C>(told)?;
+        packed += compared.packed;
     }
     Ok(packed)
 }
@@ -181,18 +160,68 @@ pub(super) fn scan_bytes(id: &Identity, root: &Root) -> u64 {
         + bytes(Table::Objects, objects)
 }
 
-/// The free lists of the pages of a range, while their rows go by.
-struct RangeOfPages<'a> {
+/// The rows of a range, while they go by, with what is counted of them.
+struct ObjectRange<'a> {
+    on: &'a Subject<'a>,
     linked: LinkedRows,
     per_page: u32,
     /// Of each page of all objects the first free row.
     first_free: &'a [u8],
     alive: &'a HandleBits,
-    /// Those of the page that goes by.
+    /// Nothing if nobody refers to any of them.
+    counted: &'a [References],
+    spilled: SpilledCounts,
+    pages_with_spilled: HashSet<u32>,
+    range: Range<u32>,
+    /// The links of the rows of the page that goes by.
     links: Vec<u32>,
+    /// Objects that are packed, to which something refers.
+    packed: u32,
 }
 
-impl RangeOfPages<'_> {
+impl ObjectRange<'_> {
+    fn compare_all<C: Content>(&mut self, told: &mut Sentences) -> Result<(), VolumeError> {
+        let (rows, range) = (self.on.rows, self.range.clone());
+        rows.each_row_or_gap(Table::Objects, range, |stretch| match stretch {
+            Stretch::Row(row, bytes) => self.compare::<C>(row, bytes, told),
+            Stretch::Unwritten(rows, begins) => {
+                for start in rows.clone().step_by(self.per_page as usize) {
+                    let page = start..(start + self.per_page).min(rows.end);
+                    if !self.is_unused(&page) {
+                        page.for_each(|row| self.compare::<C>(RowId(row), begins, told));
+                    }
+                }
+            }
+        })
+    }
+
+    /// Whether a page that was never written is as it must be: nearly all are.
+    fn is_unused(&self, rows: &Range<u32>) -> bool {
+        let page = rows.start / self.per_page;
+        self.first_free[page as usize] == 0
+            && !self.alive.has_any(rows.clone())
+            && !self.pages_with_spilled.contains(&page)
+    }
+
+    fn compare<C: Content>(&mut self, row: RowId, bytes: &[u8], told: &mut Sentences) {
+        let object = Object::<C, ObjectNote>::decode(bytes);
+        let handle = ObjectId(row.0);
+        let references = self.counted.get((row.0 - self.range.start) as usize);
+        let references = references.copied().unwrap_or_default();
+        let spilled = self.spilled.get(&handle).copied().unwrap_or_default();
+        if !object.has(&references, spilled) {
+            told.push(format!(
+                "object {row} is stored as {object:?} with {spilled:?} elsewhere, counted are {references:?}"
+            ));
+        }
+        if !references.is_none() {
+            self.packed += u32::from(object.packed().is_some());
+            check_place(self.on, handle, &object, &references, told);
+        }
+        let is_last = row.0 + 1 == self.range.end;
+        self.pass(row, u32::decode(&bytes[..4]), is_last, told);
+    }
+
     /// The next row; the last one of a page, or of the table, makes its list complete.
     fn pass(&mut self, row: RowId, link: u32, is_last: bool, told: &mut Sentences) {
         self.links.push(link);

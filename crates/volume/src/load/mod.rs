@@ -32,7 +32,7 @@ mod stored;
 
 pub use journal::{JournalTail, entries, journal};
 pub(crate) use known::{Known, StoredRows};
-pub(crate) use spilled::spilled;
+pub(crate) use spilled::{SpilledCounts, spilled};
 pub(crate) use stored::{Rows, Stretch, of_checkpoint};
 
 /// Numbers beyond this are not reached by counting.
