@@ -166,7 +166,7 @@ class Trace:
 def create_volume(arguments: list[str]) -> str:
     """Make a volume or an array from the arguments of the command `create`, and return a sentence about it."""
 
-def check_volume(directory: str, direct: bool, quick: bool) -> str:
+def check_volume(directory: str, direct: bool, quick: bool, memory: str | None) -> str:
     """Check a volume or an array that nobody has open, and return what `check --json` prints."""
 
 class Volume:

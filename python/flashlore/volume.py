@@ -314,19 +314,30 @@ class Volume(LiveDisk):
         return cls(directory, direct=direct, slow_alone=slow_alone, memory=memory, index=index)
 
     @staticmethod
-    def check(directory: StrPath, *, quick: bool = False, direct: bool = False) -> VolumeCheck | ArrayCheck:
+    def check(
+        directory: StrPath,
+        *,
+        quick: bool = False,
+        direct: bool = False,
+        memory: int | str | None = None,
+    ) -> VolumeCheck | ArrayCheck:
         """Check a volume or an array that nobody has open; nothing is written.
 
         Args:
             directory: the directory.
             quick: do not read the stored pages, only what describes them.
             direct: bypass the page cache.
+            memory: the most memory that the check of a volume takes, bytes or a text such as `"512MiB"`; with less of
+                it the tables are read more often. By default a quarter of the machine's, at most 4 GiB, or as much as
+                it needs at least.
 
         Raises:
+            UsageError: the volume cannot be checked with so little memory.
             VolumeError: it could not be opened either.
 
         """
-        answer = json.loads(_core.check_volume(os.fspath(directory), direct, quick))
+        given = None if memory is None else str(memory)
+        answer = json.loads(_core.check_volume(os.fspath(directory), direct, quick, given))
         if "superblocks" in answer:
             return _answers.of(VolumeCheck, answer)
         return _answers.of(ArrayCheck, answer)

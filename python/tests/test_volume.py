@@ -403,6 +403,9 @@ def test_the_command_sees_the_same(tmp_path: Path) -> None:
         disk.write(PAGE, b"overwritten")
         told = disk.info()
     assert flashlore("check", directory).startswith("1 pages hold something")
+    assert Volume.check(directory, memory="1GiB").clean
+    with pytest.raises(VolumeUsageError, match="1 MiB of memory are too little"):
+        Volume.check(directory, memory=1 << 20)
     flashlore("export", directory, image, "--at", "first")
     assert image.read_bytes() == bytes(PAGE) + b"from Python" + bytes(MIB - PAGE - 11)
     printed = json.loads(flashlore("info", directory, "--json"))

@@ -33,13 +33,18 @@ pub fn create(arguments: Vec<OsString>) -> Result<String, CliError> {
 ///
 /// # Errors
 /// It cannot be opened. That it is not clean is no error here.
-pub fn check(directory: &Path, direct: bool, quick: bool) -> Result<Value, CliError> {
+pub fn check(
+    directory: &Path,
+    direct: bool,
+    quick: bool,
+    budget: Budget,
+) -> Result<Value, CliError> {
     let args = VolumeArgs {
         directory: directory.to_owned(),
         direct,
-        budget: Budget::default(),
+        budget,
     };
-    Ok(checked(&args, quick)?.json())
+    Ok(checked(&args, quick, &|_, _| {})?.json())
 }
 
 /// What clap says of arguments, without what helps at a command line alone.

@@ -46,6 +46,11 @@ impl LinkedRows {
         self.rows.div_ceil(self.per_page)
     }
 
+    /// Whether a row is the last one of the table, which is nobody's.
+    pub fn is_nobodys(&self, row: usize) -> bool {
+        row == self.rows
+    }
+
     /// A row by its number in its page, if there is one.
     fn row(&self, page: usize, within: u8) -> Option<usize> {
         let row = page * self.per_page + usize::from(within);

@@ -218,11 +218,11 @@ impl<'a> Stored<'a> {
         Ok(())
     }
 
-    /// Counts all pointers anew: a slot must have the count that it notes.
+    /// Counts all pointers anew: a slot must have the count that it notes. Each page is shown once.
     ///
     /// # Errors
     /// A page that cannot be read, or a sentence that names a slot whose count is wrong.
-    pub fn recount(&self) -> Result<(), MetadataError> {
+    pub fn recount(&self, mut take: impl FnMut(&StoredPage<'_>)) -> Result<(), MetadataError> {
         let noted = self.space()?;
         let mut counts = vec![0u16; self.area.slots as usize];
         for table in (0..self.root.tables.len() as u32).map(TableId) {
@@ -230,7 +230,11 @@ impl<'a> Stored<'a> {
             self.walk(table, &all, &mut |page: &StoredPage<'_>| {
                 let count = &mut counts[page.slot.index()];
                 *count = count.saturating_add(1);
-                Ok::<_, MetadataError>(*count == 1)
+                let is_first = *count == 1;
+                if is_first {
+                    take(page);
+                }
+                Ok::<_, MetadataError>(is_first)
             })?;
         }
         for (slot, &found) in (0..).map(Slot).zip(&counts) {

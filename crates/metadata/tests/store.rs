@@ -114,7 +114,7 @@ fn made(
 /// Counts the pointers of what the last commit made durable.
 fn recount(store: &Store) -> Result<(), MetadataError> {
     let (medium, area, key) = store.place();
-    Stored::open(&medium, area, key)?.recount()
+    Stored::open(&medium, area, key)?.recount(|_| {})
 }
 
 /// A store and what it should hold, now and since its last commits.

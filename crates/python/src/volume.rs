@@ -48,8 +48,13 @@ pub fn check_volume(
     directory: PathBuf,
     direct: bool,
     quick: bool,
+    memory: Option<&str>,
 ) -> PyResult<String> {
-    let checked = py.detach(|| volumes::check(&directory, direct, quick));
+    let budget = Budget {
+        memory: bytes("memory", memory)?,
+        index: None,
+    };
+    let checked = py.detach(|| volumes::check(&directory, direct, quick, budget));
     Ok(checked.map_err(raised)?.to_string())
 }
 

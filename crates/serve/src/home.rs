@@ -22,8 +22,8 @@ use flashlore_nbd::server::Address;
 use flashlore_volume::format::superblock::VERSION;
 use flashlore_volume::options::grown;
 use flashlore_volume::{
-    CreateOptions, Growth, Identity, Recovery, Volume, bytes_needed, load, memory_to_go_through,
-    probe,
+    CheckOptions, CheckReport, CreateOptions, Growth, Identity, Recovery, Volume, VolumeError,
+    bytes_needed, check_within, load, memory_to_go_through, probe,
 };
 
 use rustix::fs::OFlags;
@@ -271,14 +271,30 @@ impl Home {
         Ok(opened?)
     }
 
-    /// The file of the volume to look at all of it, as [`Home::medium`], if the machine has the memory that this takes.
+    /// Checks the volume within its budget, and reads every stored page if `data` says so; nothing is written. `progress` is
+    /// told how much is done, of how much.
     ///
     /// # Errors
-    /// As [`Home::medium`], or there is too little memory.
-    pub fn to_go_through(&self, mode: Mode) -> Result<FileMedium, ServeError> {
+    /// As [`Home::medium`], too little memory, or the volume could not be opened either.
+    pub fn check(
+        &self,
+        mode: Mode,
+        data: bool,
+        progress: &dyn Fn(u64, u64),
+    ) -> Result<CheckReport, ServeError> {
         let medium = self.medium(mode, Access::Look)?;
-        refuse_to_go_through(&load::superblock(&medium)?.identity)?;
-        Ok(medium)
+        let id = load::superblock(&medium)?.identity;
+        let memory = self.budget.to_check(&id)?;
+        let options = CheckOptions {
+            data,
+            memory: Some(memory),
+            progress,
+            ..CheckOptions::default()
+        };
+        check_within(medium, &options).map_err(|error| match error {
+            VolumeError::TooLittleMemory { .. } => ServeError::Usage(error.to_string()),
+            other => other.into(),
+        })
     }
 
     /// What the volume is, without opening it.
@@ -377,5 +393,6 @@ impl Home {
 /// Refuses to go through all tables of a volume with less memory than that takes.
 fn refuse_to_go_through(id: &Identity) -> Result<(), ServeError> {
     let help = "a machine with more memory can do it";
-    refuse_more_than(available(), memory_to_go_through(id), help)
+    let needs = ("to go through all of it takes", memory_to_go_through(id));
+    refuse_more_than(available(), needs, help)
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use flashlore_volume::{Identity, MemoryShares, USUAL_MEMORY, least_memory};
+use flashlore_volume::{Identity, MemoryShares, USUAL_MEMORY, least_memory, least_memory_to_check};
 
 use crate::error::ServeError;
 
@@ -25,12 +25,28 @@ impl Budget {
     /// It is too little for the volume, or the machine has less than that needs.
     pub(crate) fn shares(&self, id: &Identity) -> Result<MemoryShares, ServeError> {
         let least = least_memory(id).saturating_add(self.index.unwrap_or(0));
-        refuse_more_than(available(), least_memory(id), "close something else")?;
-        let usual = || total().map_or(USUAL_MEMORY, |total| (total / SHARE).min(USUAL_MEMORY));
+        let needs = ("open it takes up to", least_memory(id));
+        refuse_more_than(available(), needs, "close something else")?;
         let limit = self.memory.unwrap_or_else(|| usual().max(least));
         let shares = MemoryShares::within(id, limit, self.index);
         shares.map_err(|error| ServeError::Usage(error.to_string()))
     }
+
+    /// All that a check of a volume may take.
+    ///
+    /// # Errors
+    /// The machine has less than that needs at least.
+    pub(crate) fn to_check(&self, id: &Identity) -> Result<u64, ServeError> {
+        let least = least_memory_to_check(id);
+        let needs = ("to check it takes", least);
+        refuse_more_than(available(), needs, "close something else")?;
+        Ok(self.memory.unwrap_or_else(|| usual().max(least)))
+    }
+}
+
+/// What a volume may take unless something else is said.
+fn usual() -> u64 {
+    total().map_or(USUAL_MEMORY, |total| (total / SHARE).min(USUAL_MEMORY))
 }
 
 /// Bytes of memory that the machine has; nothing if it does not say.
@@ -53,16 +69,16 @@ fn kibibytes(told: &str, field: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// Refuses what may need more memory than there is, rather than that the system ends the process one day. `help` says
-/// what can be done.
+/// Refuses what may need more memory than there is, rather than that the system ends the process one day: what takes how
+/// much. `help` says what can be done.
 pub(crate) fn refuse_more_than(
     available: Option<u64>,
-    need: u64,
+    (what, need): (&str, u64),
     help: &str,
 ) -> Result<(), ServeError> {
     match available {
         Some(available) if need > available => Err(ServeError::Refused(format!(
-            "open it takes up to {} MiB of memory, and {} MiB are available; {help}",
+            "{what} {} MiB of memory, and {} MiB are available; {help}",
             need.div_ceil(1 << 20),
             available >> 20
         ))),

@@ -82,7 +82,7 @@ pub use flashlore_ftl::Counters;
 pub use flashlore_ftl::content::encoding::EncodingCounters;
 
 pub use bounds::RecoveryBounds;
-pub use check::{CheckReport, check};
+pub use check::{CheckOptions, CheckReport, check, check_within};
 pub use dump::{DumpParts, dump};
 pub use error::{NandError, VolumeError};
 pub use fetch::{Codec, EncodingPlan, PageReader, Prepared, Preparer, ReadPlan};
@@ -92,7 +92,10 @@ pub use format::{Encoding, HistoryIdentity, Identity, Policy};
 pub use grow::Growth;
 pub use history::{Differences, HistoryStatus};
 pub use image::{Recovery, probe};
-pub use memory::{MemoryShares, USUAL_MEMORY, least_memory, memory_needed, memory_to_go_through};
+pub use memory::{
+    CheckShares, MemoryShares, USUAL_MEMORY, least_memory, least_memory_to_check, memory_needed,
+    memory_to_go_through,
+};
 pub use notes::{Mark, Notes};
 pub use open::{bytes_needed, create};
 pub use options::CreateOptions;

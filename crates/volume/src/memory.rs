@@ -16,6 +16,7 @@ use crate::error::VolumeError;
 use crate::format::areas::slots;
 use crate::format::journal::ENTRY_BYTES;
 use crate::format::rows::MOST_REMEMBERED;
+use crate::format::superblock;
 use crate::format::{BlockRow, Identity, JournalEntry, ObjectNote, ObjectRow, Table};
 use crate::nand::BlockLife;
 use crate::policies::index_entries;
@@ -48,6 +49,13 @@ const VALID: u64 = 3;
 /// Bytes of the translation layer's record of a block, and of its free list or its queue.
 const BLOCK: u64 = 64;
 
+/// The least for a range of what a check counts; bytes of what it finds unreadable, of the link of a packed page, and of the
+/// count of a slot of the tables.
+const LEAST_RANGES: u64 = 8 << 20;
+const FINDINGS: u64 = 16 << 20;
+const LINK: u64 = 4;
+const COUNTED_SLOT: u64 = 2;
+
 fn bytes<T>(count: u64) -> u64 {
     count * size_of::<T>() as u64
 }
@@ -79,6 +87,10 @@ struct Sizes {
     bulk: u64,
     /// Slots of the store of tables.
     slots: u64,
+    /// Handles that objects can have.
+    handles: u64,
+    /// The format version.
+    version: u32,
 }
 
 impl Sizes {
@@ -90,7 +102,8 @@ impl Sizes {
         // A base that nothing else refers to is rare: it was written before what differs from it.
         let objects = rows(Table::Objects).min((exported + versions) * 9 / 8 + 1);
         let bounds = RecoveryBounds::default();
-        let journalled = id.journal_bytes / 2 / ENTRY_BYTES as u64;
+        // A superblock that was made up may tell of any journal.
+        let journalled = (id.journal_bytes / 2 / ENTRY_BYTES as u64).min(u32::MAX.into());
         Sizes {
             exported,
             units,
@@ -119,6 +132,8 @@ impl Sizes {
             journalled,
             bulk: if versions > 0 { bounds.rows } else { 0 },
             slots: slots(id).into(),
+            handles: rows(Table::Objects),
+            version: id.version,
         }
     }
 
@@ -301,16 +316,82 @@ pub fn memory_needed(id: &Identity) -> u64 {
 /// What an open volume takes at most unless it is given more: of a tebibyte with everything a bit more than its index needs.
 pub const USUAL_MEMORY: u64 = 4 << 30;
 
-/// Bytes of memory that are taken where all tables are gone through: by a check, an upgrade and a growth.
+/// Bytes of memory that are taken where all tables are gone through at once: by an upgrade and a growth.
 pub fn memory_to_go_through(id: &Identity) -> u64 {
-    let sizes = Sizes::of(id);
-    let objects = sizes.objects * (size_of::<ObjectRow>() as u64 + COUNTED);
-    sizes.opening()
-        + sizes.exported * size_of::<Ppn>() as u64
-        + objects
-        + sizes.packs * COUNTED
-        + sizes.units * OWNED
-        + sizes.versions * (VersionEntry::BYTES as u64 + 2 * VERSION)
+    Sizes::of(id).through()
+}
+
+/// How much of what a check counts is in memory at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckShares {
+    /// Bytes of pages of the tables while what happened since the checkpoint is replayed.
+    pub tables: u64,
+    /// Bytes of what is counted of a range of rows.
+    pub ranges: u64,
+}
+
+impl CheckShares {
+    /// Those with which a check takes no more than so many bytes in all.
+    ///
+    /// # Errors
+    /// Too few bytes.
+    pub fn within(id: &Identity, limit: u64) -> Result<Self, VolumeError> {
+        let sizes = Sizes::of(id);
+        let least = sizes.checking().least;
+        if limit < least {
+            return Err(VolumeError::TooLittleMemory { limit, least });
+        }
+        let tables = limit - PROGRAM - sizes.replaying();
+        Ok(CheckShares {
+            tables: tables.min(sizes.all_tables()) / TABLE_PAGE
+                * flashlore_metadata::PAGE_BYTES as u64,
+            ranges: limit - sizes.checking().beside,
+        })
+    }
+}
+
+/// What a check takes.
+struct CheckSizes {
+    /// Beside what is counted of a range of rows.
+    beside: u64,
+    /// In all.
+    least: u64,
+}
+
+impl Sizes {
+    /// Replaying what happened since the checkpoint takes most for a moment; what is found of it stays, with a bit for each
+    /// object that is mapped, named and alive. Then there are the ranges, or the links of all free packed pages, and before that
+    /// a count for each slot of the tables.
+    fn checking(&self) -> CheckSizes {
+        let replaying = PROGRAM + self.replaying() + self.least().0;
+        let found = PROGRAM + FINDINGS + self.loaded() + VALID * self.units / 8 + self.differing();
+        let beside = match self.version < superblock::VERSION {
+            true => self.through() + FINDINGS,
+            false => found,
+        } + 3 * self.handles / 8;
+        let ranges = LEAST_RANGES.max(self.packs * LINK + self.packs / 8);
+        let pointers = found + self.slots * (SLOT + COUNTED_SLOT);
+        CheckSizes {
+            beside,
+            least: (beside + ranges).max(replaying).max(pointers),
+        }
+    }
+
+    /// Where all tables are gone through in memory.
+    fn through(&self) -> u64 {
+        let objects = self.objects * (size_of::<ObjectRow>() as u64 + COUNTED);
+        self.opening()
+            + self.exported * size_of::<Ppn>() as u64
+            + objects
+            + self.packs * COUNTED
+            + self.units * OWNED
+            + self.versions * (VersionEntry::BYTES as u64 + 2 * VERSION)
+    }
+}
+
+/// Bytes of memory with which a volume can be checked.
+pub fn least_memory_to_check(id: &Identity) -> u64 {
+    Sizes::of(id).checking().least
 }
 
 /// Bytes of memory with which a volume works.
@@ -367,6 +448,36 @@ mod tests {
         assert!(of(Policy::Plain, false) < of(Policy::Dedup, false));
         assert!(of(Policy::Dedup, false) <= of(Policy::DedupTrusted, false));
         assert!(of(Policy::DedupTrusted, false) < of(Policy::Dedup, true));
+    }
+
+    /// A full volume of 256 GiB with everything is checked within a gibibyte, a tebibyte within four; what is given is divided,
+    /// and less is refused.
+    #[test]
+    fn a_check_takes_what_it_is_given() {
+        for (gib, most) in [(1, 1 << 30), (256, 1 << 30), (1024, 4 << 30)] {
+            for (policy, all) in [
+                (Policy::Plain, false),
+                (Policy::Dedup, false),
+                (Policy::DedupTrusted, true),
+            ] {
+                let id = identity(gib, policy, all);
+                let least = least_memory_to_check(&id);
+                assert!(least <= most, "{policy:?} {gib} GiB: {least}");
+                let refused = CheckShares::within(&id, least - 1);
+                assert!(matches!(
+                    refused,
+                    Err(VolumeError::TooLittleMemory { least: told, .. }) if told == least
+                ));
+                let sizes = Sizes::of(&id);
+                for limit in [least, least + (100 << 20), 64 << 30] {
+                    let shares = CheckShares::within(&id, limit).unwrap();
+                    assert!(shares.ranges >= LEAST_RANGES.max(sizes.packs * LINK));
+                    assert!(shares.tables >= sizes.least().0 / TABLE_PAGE * 4096);
+                    assert!(shares.ranges + sizes.checking().beside <= limit);
+                    assert!(PROGRAM + sizes.replaying() + shares.tables <= limit);
+                }
+            }
+        }
     }
 
     /// A tebibyte of anything works within four gibibytes, and within less if it is told so.

@@ -16,7 +16,7 @@ use crate::image::{Image, Recovery, check_alignment, checkpoint, read_rows};
 use crate::layer::Layer;
 use crate::load;
 use crate::memory::MemoryShares;
-use crate::replay::{Lost, NOWHERE};
+use crate::replay::{Lost, NOWHERE, refuse_impossible};
 use crate::restore::layer;
 use crate::superblocks::{next_epoch, write_superblock};
 use crate::tables::TableStore;
@@ -127,6 +127,7 @@ impl Volume {
         let room = memory.tables_at_opening;
         let tables = TableStore::open(Arc::clone(&medium), &id, &areas, last, room)?;
         let image = read_rows(&medium, superblock, (areas, root), tables.stored())?;
+        refuse_impossible(&image.state.valid_before, &image.geometry, &image.rows)?;
         let crowded = image.superblock.epochs.len() > MOST_EPOCHS / 2;
         let is_renamed = image.state.placed.is_renamed;
         let (mut volume, recovery) = Self::open_image(medium, image, tables, memory)?;

@@ -66,15 +66,6 @@ pub(crate) struct Placed {
 }
 
 impl Placed {
-    /// Where a packed page lies, of those that were gone through.
-    pub fn unit_of(&self, pack: FoundPack) -> Option<Ppn> {
-        match pack {
-            FoundPack::Numbered(pack) => Some(self.packs.get(pack.index())?.as_ref()?.location),
-            FoundPack::New(at) => Some(self.new_packs.get(at as usize)?.location),
-            FoundPack::Waiting => None,
-        }
-    }
-
     /// All packed pages under their numbers, where `filled` were ever filled before, and the numbers of those that the
     /// checkpoint does not have; nothing if there are not as many.
     pub fn numbered(&self, filled: u64) -> Option<(Vec<Option<RestoredPack>>, Vec<PackId>)> {

@@ -317,7 +317,7 @@ impl TableStore {
 }
 
 /// Says of a page of the tables of the translation layer whether its rows name what there is.
-fn judge(id: &Identity) -> Judge {
+pub(crate) fn judge(id: &Identity) -> Judge {
     let id = id.clone();
     let rows = |table: Table| table.rows(&id);
     let (objects, packs) = (rows(Table::Objects), rows(Table::Packs));

@@ -124,6 +124,15 @@ impl Units<'_> {
         Ok(StoredUnit::new(record, bytes))
     }
 
+    /// The record of a unit of a block's generation in the bytes of its flash page, if the data there are what it says;
+    /// otherwise what does not hold.
+    pub fn held_in(&self, page: &[u8], ppn: Ppn, generation: u64) -> Result<Record, &'static str> {
+        let found = read_slot(page, self.areas, self.id, ppn);
+        let record = own_record(found, generation)?;
+        self.verify(&record, &page[self.areas.data_in_page(ppn)])?;
+        Ok(record)
+    }
+
     /// Reads the data of a unit without its record, to be judged by their digest, which is known.
     pub fn read_data(&self, ppn: Ppn) -> Result<StoredUnit, NandError> {
         let mut bytes = Arc::new([0; PAGE_BYTES]);

@@ -8,6 +8,7 @@ mod arbitrary;
 mod as_simulated;
 mod bit_flips;
 mod bulk;
+mod check_passes;
 mod copies;
 mod damage;
 mod differential;

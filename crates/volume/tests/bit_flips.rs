@@ -352,7 +352,7 @@ impl Case {
                 self.name, flipped.1, flipped.0, part.name
             )
         };
-        let report = check(&Overlay::new(&self.image, flipped), true);
+        let report = check(Overlay::new(&self.image, flipped), true);
         let reported = !report.as_ref().is_ok_and(|r| r.is_clean());
         outcome.flips += 1;
         let mut elsewhere = false;

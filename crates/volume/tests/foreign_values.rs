@@ -87,7 +87,7 @@ fn encoded_values_of_a_volume_that_encodes_nothing_are_an_error() {
             other => panic!("{other}"),
         };
         refused(probe(&*medium).unwrap_err());
-        refused(check(&*medium, true).unwrap_err());
+        refused(check(Arc::clone(&medium), true).unwrap_err());
         refused(Volume::open(medium).map(drop).unwrap_err());
     }
 }

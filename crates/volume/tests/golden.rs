@@ -158,8 +158,8 @@ fn expect_snapshot(volume: &mut Volume) {
 #[test]
 fn images_of_this_version_open_and_read() {
     for kind in KINDS {
-        let medium = MemoryMedium::from_bytes(image(VERSION, kind));
-        let report = check(&medium, true).unwrap();
+        let medium = Arc::new(MemoryMedium::from_bytes(image(VERSION, kind)));
+        let report = check(Arc::clone(&medium), true).unwrap();
         assert!(report.is_clean(), "{report:?}");
         assert!(report.recovery.events >= 12, "{report:?}");
         let (mut volume, _) = Volume::open(medium).unwrap();
@@ -197,8 +197,8 @@ fn images_of_older_versions_are_upgraded() {
     for version in OLDEST_VERSION..VERSION {
         for kind in KINDS {
             let mut bytes = image(version, kind);
-            let medium = MemoryMedium::from_bytes(bytes.clone());
-            let report = check(&medium, true).unwrap();
+            let medium = Arc::new(MemoryMedium::from_bytes(bytes.clone()));
+            let report = check(Arc::clone(&medium), true).unwrap();
             assert!(report.is_clean(), "{report:?}");
             let growth = Growth::upgrade(&load::superblock(&medium).unwrap()).unwrap();
             let refused = Volume::open(medium).map(|_| ()).unwrap_err();
@@ -209,7 +209,7 @@ fn images_of_older_versions_are_upgraded() {
             let medium = std::sync::Arc::new(MemoryMedium::from_bytes(bytes));
             let found = growth.carry_out(std::sync::Arc::clone(&medium)).unwrap();
             assert!(!found.closed, "the images were left open");
-            assert!(check(&*medium, true).unwrap().is_clean());
+            assert!(check(Arc::clone(&medium), true).unwrap().is_clean());
             let (mut volume, recovery) = Volume::open(medium).unwrap();
             assert!(recovery.closed, "an upgrade ends in order");
             assert_eq!(volume.identity().version, VERSION);
@@ -266,7 +266,10 @@ fn packed_pages_of_older_versions_are_collected() {
         // A power loss: nothing was flushed since.
         volume.flush().unwrap();
         drop(volume);
-        assert!(check(&*medium, true).unwrap().is_clean(), "{version}");
+        assert!(
+            check(Arc::clone(&medium), true).unwrap().is_clean(),
+            "{version}"
+        );
         let (mut volume, _) = Volume::open(medium).unwrap();
         volume.check().unwrap();
         untouched(&mut volume);
@@ -305,7 +308,7 @@ fn a_power_cut_at_any_call_of_an_upgrade_leaves_one_version_whole() {
                         old += 1;
                     }
                 }
-                assert!(check(&*left, true).unwrap().is_clean());
+                assert!(check(Arc::clone(&left), true).unwrap().is_clean());
                 let (mut volume, _) = Volume::open(left).unwrap();
                 for lpn in 0..PAGES {
                     let mut found = [1; PAGE_BYTES];
@@ -344,7 +347,7 @@ fn a_page_of_an_old_version_that_is_not_of_its_checkpoint_is_refused() {
         let growth = Growth::upgrade(&superblock).unwrap();
         bytes.resize(growth.bytes() as usize, 0);
         let medium = std::sync::Arc::new(MemoryMedium::from_bytes(bytes));
-        match check(&*medium, false) {
+        match check(Arc::clone(&medium), false) {
             Err(VolumeError::Damaged(_)) => refused += 1,
             // It is that of the checkpoint before.
             Ok(report) if report.is_clean() => {

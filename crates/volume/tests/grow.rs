@@ -255,7 +255,7 @@ fn random_growth_between_random_histories_keeps_everything() {
             }
             refused += world.refused;
             world.volume.close().unwrap();
-            let report = check(&world.medium, true).unwrap();
+            let report = check(Arc::clone(&world.medium), true).unwrap();
             assert!(report.is_clean(), "{report:?}");
         }
     }

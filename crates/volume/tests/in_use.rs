@@ -34,8 +34,8 @@ fn bytes(medium: &dyn Medium) -> Vec<u8> {
 
 /// Whether the volume was closed, as a check and an opening say.
 fn closed(image: Vec<u8>) -> bool {
-    let medium = MemoryMedium::from_bytes(image);
-    let checked = check(&medium, true).unwrap();
+    let medium = Arc::new(MemoryMedium::from_bytes(image));
+    let checked = check(Arc::clone(&medium), true).unwrap();
     // A power cut may have torn one of the superblocks.
     assert!(
         checked.findings.is_empty() && checked.errors.is_empty(),

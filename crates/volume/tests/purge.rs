@@ -161,7 +161,7 @@ fn a_secret_that_was_purged_and_erased_is_in_no_byte_of_the_file() {
         }
         world.volume.checkpoint().unwrap();
         world.volume.flush().unwrap();
-        let report = check(&*world.medium, true).unwrap();
+        let report = check(Arc::clone(&world.medium), true).unwrap();
         assert!(report.errors.is_empty(), "{:?}", report.errors);
         assert!(report.findings.is_empty(), "{:?}", report.findings);
         assert_eq!(world.found(), 0);

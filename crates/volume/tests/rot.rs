@@ -189,7 +189,7 @@ impl World {
 
     fn reopen(&mut self) {
         self.volume.take().unwrap().close().unwrap();
-        let report = check(&*self.medium, true).unwrap();
+        let report = check(Arc::clone(&self.medium), true).unwrap();
         assert!(report.errors.is_empty(), "{report:?}");
         let (volume, _) = Volume::open(Arc::clone(&self.medium)).unwrap();
         self.volume = Some(volume);

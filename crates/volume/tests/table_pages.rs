@@ -130,7 +130,10 @@ fn a_page_of_the_map_that_cannot_be_read_concerns_its_addresses_alone() {
         assert_eq!(contents(&mut volume), expected, "{policy:?}");
         volume.check().unwrap();
         volume.close().unwrap();
-        assert!(check(&*medium, true).unwrap().is_clean(), "{policy:?}");
+        assert!(
+            check(Arc::clone(&medium), true).unwrap().is_clean(),
+            "{policy:?}"
+        );
     }
 }
 
@@ -175,7 +178,7 @@ fn a_failure_in_a_change_loses_nothing() {
                     volume.check().unwrap_or_else(|why| panic!("{what}: {why}"));
                 }
                 drop(volume);
-                let report = check(&*medium, true).unwrap();
+                let report = check(Arc::clone(&medium), true).unwrap();
                 assert!(report.is_clean(), "{what}: {report:?}");
                 let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
                 volume.check().unwrap_or_else(|why| panic!("{what}: {why}"));

@@ -52,7 +52,10 @@ fn assert_damaged(medium: &Arc<MemoryMedium>, what: &str) {
         other => panic!("{what}: {other:?}"),
     }
     assert!(
-        matches!(check(&**medium, false), Err(VolumeError::Damaged(_))),
+        matches!(
+            check(Arc::clone(medium), false),
+            Err(VolumeError::Damaged(_))
+        ),
         "{what}"
     );
 }
@@ -145,7 +148,7 @@ fn a_count_of_pointers_that_is_wrong_is_told_by_check() {
     }
     seal_store(&mut bytes, &areas.store, &id.key);
     let medium = MemoryMedium::from_bytes(bytes);
-    let report = check(&medium, true).unwrap();
+    let report = check(medium, true).unwrap();
     let told = report
         .errors
         .iter()
@@ -250,7 +253,7 @@ fn an_object_that_cannot_be_is_an_error_in_the_map() {
                 }
             });
             let what = format!("{policy:?}, object {object}");
-            let checked = check(&*medium, false);
+            let checked = check(Arc::clone(&medium), false);
             assert!(matches!(checked, Err(VolumeError::Damaged(_))), "{what}");
             // All pages lie in one page of the map.
             let mut volume = open(&medium);
@@ -280,7 +283,7 @@ fn trusted_digests_are_compared_whole_and_a_wrong_one_is_told_by_check() {
             row[..8].copy_from_slice(&other.to_le_bytes()[..8]);
         }
     });
-    let report = check(&*medium, true).unwrap();
+    let report = check(Arc::clone(&medium), true).unwrap();
     assert!(
         report
             .errors
@@ -334,13 +337,16 @@ fn a_wrong_count_owner_or_free_handle_is_told_by_check() {
         volume.write(1, Lpn(19), &page(50)).unwrap();
         volume.write(1, Lpn(19), &page(19 % 7 + 1)).unwrap();
         volume.close().unwrap();
-        assert!(check(&*medium, true).unwrap().is_clean(), "{what}");
+        assert!(
+            check(Arc::clone(&medium), true).unwrap().is_clean(),
+            "{what}"
+        );
         let medium = rewritten(&id, medium, |bytes, areas| {
             for leaf in leaves(bytes, areas, table) {
                 bytes[leaf + 32 + at] ^= bits;
             }
         });
-        let report = check(&*medium, true).unwrap();
+        let report = check(Arc::clone(&medium), true).unwrap();
         let is_told = report.errors.iter().any(|error| error.contains(expected));
         assert!(is_told, "{what}: {report:?}");
         match Volume::open(Arc::clone(&medium)) {
@@ -363,7 +369,7 @@ fn a_wrong_count_owner_or_free_handle_is_told_by_check() {
         let volume = open(&medium);
         volume.check().unwrap_or_else(|why| panic!("{what}: {why}"));
         volume.close().unwrap();
-        let report = check(&*medium, true).unwrap();
+        let report = check(Arc::clone(&medium), true).unwrap();
         assert!(report.is_clean(), "{what}: {report:?}");
     }
 }
@@ -384,7 +390,7 @@ fn an_emptied_page_gives_its_number_back() {
         volume.write(1, Lpn(0), &page(round + 1)).unwrap();
         volume.trim(1, Lpn(0)).unwrap();
         volume.close().unwrap();
-        let report = check(&*medium, true).unwrap();
+        let report = check(Arc::clone(&medium), true).unwrap();
         assert!(report.is_clean(), "{report:?}");
     }
 }
@@ -405,7 +411,7 @@ fn a_wrong_spilled_count_is_told_by_check() {
             volume.write(1, Lpn(lpn), &page(1)).unwrap();
         }
         volume.close().unwrap();
-        assert!(check(&*medium, true).unwrap().is_clean());
+        assert!(check(Arc::clone(&medium), true).unwrap().is_clean());
         let mut changed = 0;
         let medium = rewritten(&id, medium, |bytes, areas| {
             for leaf in leaves(bytes, areas, 10) {
@@ -414,7 +420,7 @@ fn a_wrong_spilled_count_is_told_by_check() {
             }
         });
         assert_eq!(changed, 1);
-        let report = check(&*medium, true).unwrap();
+        let report = check(Arc::clone(&medium), true).unwrap();
         let is_told = report.errors.iter().any(|e| e.contains("is stored as"));
         assert!(is_told, "byte {at}: {report:?}");
     }
@@ -470,7 +476,10 @@ fn a_wrong_link_of_old_versions_is_told_by_check() {
         // What the first two of these pages held at the snapshot is kept, and nothing else.
         volume.forget_before(200, instant + 2).unwrap();
         volume.close().unwrap();
-        assert!(check(&*medium, true).unwrap().is_clean(), "{what}");
+        assert!(
+            check(Arc::clone(&medium), true).unwrap().is_clean(),
+            "{what}"
+        );
         let medium = rewritten(&id, medium, |bytes, areas| {
             for leaf in leaves(bytes, areas, table) {
                 let here = &mut bytes[leaf + 32 + at..][..put.len()];
@@ -480,7 +489,7 @@ fn a_wrong_link_of_old_versions_is_told_by_check() {
                 }
             }
         });
-        let report = check(&*medium, true).unwrap();
+        let report = check(Arc::clone(&medium), true).unwrap();
         let is_told = |error: &String| error.contains("history") && error.contains(expected);
         assert!(report.errors.iter().any(is_told), "{what}: {report:?}");
     }

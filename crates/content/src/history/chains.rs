@@ -39,6 +39,11 @@ pub fn most_places(entries: u32) -> u32 {
     entries.saturating_add(gaps + 1)
 }
 
+/// Whether these are more gaps than so many places may have.
+pub(super) fn are_too_many_gaps(gaps: u32, places: u32) -> bool {
+    gaps > FEW_GAPS && gaps > places / PLACES_A_GAP
+}
+
 /// The tables of chains: the entries, and by page the number of its newest one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChainNames {
@@ -225,7 +230,7 @@ impl<S: Tables> Chains<S> {
             self.log.pop();
             self.gaps -= 1;
         }
-        if self.gaps > FEW_GAPS && self.gaps > self.log.len() / PLACES_A_GAP {
+        if are_too_many_gaps(self.gaps, self.log.len()) {
             self.sort();
             self.move_together();
         }
@@ -487,7 +492,7 @@ impl<S: Tables> Chains<S> {
         if gaps != self.gaps as usize {
             return Err(format!("{gaps} gaps, counted {}", self.gaps));
         }
-        if self.gaps > FEW_GAPS && self.gaps > self.log.len() / PLACES_A_GAP {
+        if are_too_many_gaps(self.gaps, self.log.len()) {
             return Err(format!("{gaps} of {} places are gaps", self.log.len()));
         }
         let names_object = |entry: VersionEntry| entry.is_gap() && { entry.object }.is_some();

@@ -8,6 +8,7 @@
 //! * `changed` — the pages that changed after an instant
 //! * `removal` — what is taken out in steps
 //! * `pins` — instants that are kept behind the window, and the entries they need
+//! * `recount` — what entries that are not in memory say of each other
 //!
 //! Nothing here knows flash: an object is a handle that somebody else owns, and an entry is one
 //! reference to it.
@@ -22,6 +23,7 @@ pub mod store;
 mod chains;
 mod changed;
 mod pins;
+mod recount;
 mod removal;
 
 #[cfg(test)]
@@ -32,6 +34,7 @@ pub use chains::most_places;
 pub use changed::ChangedPages;
 pub use entry::{ChainsAt, HistoryAt, VersionEntry};
 pub use pins::PinnedInstant;
+pub use recount::ChainRecount;
 pub use removal::Removal;
 pub use schedule::{Schedule, ScheduleError, Tier};
 pub use store::{History, HistoryOptions, HistoryTables, Holders, TooOld, Version};

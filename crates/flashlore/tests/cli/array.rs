@@ -131,6 +131,7 @@ fn what_is_no_array_or_no_machine_is_said() {
         ),
         (&["read", "disk", "--machine", "1"], "no machine 1"),
         (&["serve", "disk", "--memory", "1GiB"], "array.json"),
+        (&["check", "disk", "--memory", "1GiB"], "array.json"),
     ] {
         let message = place.run(args).fails(2);
         assert!(message.contains(why), "{message}");

@@ -43,10 +43,11 @@ fn memory_that_is_too_little_is_refused() {
     // To look at all of it takes more than a hundred gibibytes of memory.
     let create = ["create", "disk", "--size", "8TiB"];
     quiet(place.run(&create));
-    let message = place.run(&["check", "disk"]).fails(1);
+    let message = place.run(&["resize", "disk", "--grow", "9TiB"]).fails(1);
     assert!(message.contains("are available"), "{message}");
-    for command in ["serve", "scrub"] {
-        let little = [command, "disk", "--memory", "1MiB"];
+    quiet(place.run(&["create", "small", "--size", "1GiB"]));
+    for (command, disk) in [("serve", "disk"), ("scrub", "disk"), ("check", "small")] {
+        let little = [command, disk, "--memory", "1MiB"];
         let message = place.run(&little).fails(2);
         assert!(
             message.contains("1 MiB of memory are too little"),
@@ -118,7 +119,9 @@ fn a_bounded_volume_holds_what_was_written() {
         drop(client);
         end(process);
     }
-    place.run(&["check", "disk"]).ok();
+    let message = place.run(&["check", "disk", "--memory", "1MiB"]).fails(2);
+    let to_check = format!("{}MiB", self::least(&message));
+    place.run(&["check", "disk", "--memory", &to_check]).ok();
     let image = place.path("image");
     let image = image.to_str().unwrap();
     for command in [

@@ -68,7 +68,7 @@ impl Home {
         let memory = memory_needed(&to, description.options());
         refuse_more_than(
             available(),
-            memory,
+            ("open it takes up to", memory),
             "that is for the blocks that it would show, and less if it grows less",
         )?;
         let old = description.pieces();

@@ -95,7 +95,7 @@ pub(super) fn fast(
     let needed = found.map(|found| memory_needed(&found.shape, description.options()));
     refuse_more_than(
         available(),
-        needed.unwrap_or(0),
+        ("open it takes up to", needed.unwrap_or(0)),
         "virtual_blocks and segments in array.json may be less",
     )?;
     Ok(medium)

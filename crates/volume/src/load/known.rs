@@ -10,7 +10,7 @@ use flashlore_ftl::mapping::objects::Object;
 use flashlore_ftl::mapping::packs::{Pack, PackTallies, RestoredPack};
 use flashlore_metadata::StoredTables;
 
-use super::counts::SpilledCounts;
+use super::spilled::SpilledCounts;
 use super::{Tables, of_store};
 use crate::error::VolumeError;
 use crate::format::{Identity, MapRow, ObjectNote, ObjectRow, Root, Table};

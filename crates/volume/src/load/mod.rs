@@ -5,7 +5,7 @@
 //! | `stored` | the tables in their store |
 //! | `old` | root and tables of versions 3 and 4 |
 //! | `known` | the rows that a replay asks for, of either |
-//! | `counts` | what its tables say of each other, counted anew |
+//! | `spilled` | counts of references that have no room in the rows of their objects |
 //! | `journal` | the journal after the checkpoint |
 
 use flashlore_content::PURGED;
@@ -13,7 +13,7 @@ use flashlore_content::history::{PinnedInstant, VersionEntry};
 use flashlore_flash::{EntryNumber, Lpn, ObjectId};
 use flashlore_ftl::mapping::packs::RestoredPack;
 use flashlore_medium::{AlignedBuf, Medium};
-use flashlore_metadata::{MetadataError, Stored, StoredTables};
+use flashlore_metadata::{MetadataError, StoredTables};
 
 use crate::error::VolumeError;
 use crate::format::cursor::Reader;
@@ -24,14 +24,16 @@ use crate::format::{
     Areas, BlockRow, Identity, MapRow, Note, ObjectNote, ObjectRow, Root, Superblock, Table,
 };
 
-mod counts;
 mod journal;
 mod known;
 mod old;
+mod spilled;
 mod stored;
 
 pub use journal::{JournalTail, entries, journal};
 pub(crate) use known::{Known, StoredRows};
+pub(crate) use spilled::{SpilledCounts, spilled};
+pub(crate) use stored::{Rows, Stretch, of_checkpoint};
 
 /// Numbers beyond this are not reached by counting.
 const MOST_NUMBER: u64 = 1 << 63;
@@ -185,28 +187,6 @@ pub(crate) fn over_rows(
     let valid = std::mem::take(&mut loaded.valid);
     let rows = StoredRows::new(id, root, live, spilled, valid);
     Ok((loaded, rows))
-}
-
-/// Counts anew how many pages and roots lead to each page of the tables, and what they say of each other.
-///
-/// # Errors
-/// A count is not what it should be, or a page of counts does not hold.
-pub(crate) fn recount(
-    medium: &dyn Medium,
-    id: &Identity,
-    areas: &Areas,
-) -> Result<(), VolumeError> {
-    if id.version < FIRST_WITH_STORE {
-        return Ok(());
-    }
-    let stored = Stored::open(medium, areas.store, id.key).map_err(of_store)?;
-    stored.recount().map_err(of_store)?;
-    if id.version < VERSION {
-        return Ok(());
-    }
-    let root = root(medium, id, areas)?;
-    let tables = tables(medium, id, areas, &root)?;
-    counts::check(medium, id, areas, &root, &tables)
 }
 
 /// What a store of tables says is what a volume says: its medium failed, or it is damaged.

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use flashlore_content::history::{ChainsAt, PinnedInstant, VersionEntry};
-use flashlore_flash::{PackId, QueueAt, Row as _};
+use flashlore_flash::{ObjectId, PackId, QueueAt, Row as _};
 use flashlore_medium::Medium;
 use flashlore_metadata::{MetadataError, Row, Stored, StoredPage};
 
-use super::counts::{SpilledCounts, spilled};
+use super::spilled::{SpilledCounts, spilled};
 use super::{Tables, of_store, old_kept, old_version, pin, refuse_disorder, stamped};
 use crate::error::VolumeError;
 use crate::format::cursor::Reader;
@@ -28,8 +28,11 @@ pub(super) fn roots(
     Ok(roots.map(|stored| stored.and_then(|stored| Root::decode(stored.commit(), stored.user()))))
 }
 
-/// The store of a checkpoint.
-fn of_checkpoint<'a>(
+/// The rows of a checkpoint.
+///
+/// # Errors
+/// The store has other tables, a page of its counts does not hold, or the medium failed.
+pub(crate) fn of_checkpoint<'a>(
     medium: &'a dyn Medium,
     id: &'a Identity,
     areas: &Areas,
@@ -87,7 +90,9 @@ pub(super) fn beside_rows(
     root: &Root,
 ) -> Result<(Tables, SpilledCounts), VolumeError> {
     let rows = of_checkpoint(medium, id, areas, root)?;
-    Ok((beside(&rows, root)?, spilled(&rows, root.tallies.spilled)?))
+    let all = ObjectId(0)..ObjectId::NONE;
+    let spilled = spilled(&rows, root.tallies.spilled, all)?;
+    Ok((beside(&rows, root)?, spilled))
 }
 
 fn beside(rows: &Rows<'_>, root: &Root) -> Result<Tables, VolumeError> {
@@ -118,8 +123,14 @@ fn beside(rows: &Rows<'_>, root: &Root) -> Result<Tables, VolumeError> {
     Ok(loaded)
 }
 
+/// A row, or rows that were never written, and what each of them holds.
+pub(crate) enum Stretch<'a> {
+    Row(RowId, &'a [u8]),
+    Unwritten(Range<u32>, &'a [u8]),
+}
+
 /// The rows of a store.
-pub(super) struct Rows<'a> {
+pub(crate) struct Rows<'a> {
     pub stored: Stored<'a>,
     pub id: &'a Identity,
 }
@@ -130,8 +141,48 @@ impl Rows<'_> {
         self.each_of(table, 0..table.rows(self.id), take)
     }
 
+    /// All of these rows of a table, in order; those of pages that were never written as they begin.
+    pub fn each_row(
+        &self,
+        table: Table,
+        wanted: Range<u32>,
+        mut take: impl FnMut(RowId, &[u8]),
+    ) -> Result<(), VolumeError> {
+        self.each_row_or_gap(table, wanted, |stretch| match stretch {
+            Stretch::Row(row, bytes) => take(row, bytes),
+            Stretch::Unwritten(rows, begins) => {
+                rows.for_each(|row| take(RowId(row), begins));
+            }
+        })
+    }
+
+    /// The same, where all rows from one to another that were never written come at once.
+    pub fn each_row_or_gap(
+        &self,
+        table: Table,
+        wanted: Range<u32>,
+        mut take: impl FnMut(Stretch<'_>),
+    ) -> Result<(), VolumeError> {
+        let shape = table.shape(self.id);
+        let begins = vec![shape.empty.byte(); shape.row_bytes.into()];
+        let mut next = wanted.start;
+        self.each_of(table, wanted.clone(), |row, bytes| {
+            if wanted.contains(&row.0) {
+                if next < row.0 {
+                    take(Stretch::Unwritten(next..row.0, &begins));
+                }
+                take(Stretch::Row(row, bytes));
+                next = row.0 + 1;
+            }
+        })?;
+        if next < wanted.end {
+            take(Stretch::Unwritten(next..wanted.end, &begins));
+        }
+        Ok(())
+    }
+
     /// The same of pages that have any of these rows.
-    fn each_of(
+    pub fn each_of(
         &self,
         table: Table,
         wanted: Range<u32>,
@@ -163,11 +214,7 @@ impl Rows<'_> {
         mut decode: impl FnMut(&mut Reader<'_>) -> T,
     ) -> Result<Vec<T>, VolumeError> {
         let rows = table.rows(self.id);
-        if count > rows || (count > 0 && first.0 >= rows) {
-            return Err(VolumeError::Damaged(format!(
-                "the root names {count} rows of {table:?} from {first} on, there are {rows}"
-            )));
-        }
+        refuse_more_rows(table, rows, first, count)?;
         let mut found: Vec<Option<T>> = (0..count).map(|_| None).collect();
         let mut take = |row: RowId, fields: &[u8]| {
             let after_first =
@@ -183,15 +230,11 @@ impl Rows<'_> {
             self.each_of(table, 0..end - rows, &mut take)?;
         }
         let found: Option<Vec<T>> = found.into_iter().collect();
-        found.ok_or_else(|| {
-            VolumeError::Damaged(format!(
-                "a row of {table:?} is in use and was never written"
-            ))
-        })
+        found.ok_or_else(|| unwritten(table))
     }
 
     /// The pinned instants, each with the rows that it had among those kept up to version 8.
-    fn pins(&self, root: &Root) -> Result<(Vec<PinnedInstant>, Vec<u32>), VolumeError> {
+    pub fn pins(&self, root: &Root) -> Result<(Vec<PinnedInstant>, Vec<u32>), VolumeError> {
         let pins = self.in_use(Table::Pins, RowId(0), root.history.pins, pin)?;
         let (pins, counts): (Vec<PinnedInstant>, Vec<u32>) = pins.into_iter().unzip();
         refuse_disorder(&[], &pins)?;
@@ -244,9 +287,51 @@ impl Rows<'_> {
 
     /// The entries in a queue, gaps included.
     pub fn chain(&self, table: Table, at: &ChainsAt) -> Result<Vec<VersionEntry>, VolumeError> {
-        let QueueAt { row, len, .. } = at.queue;
-        self.in_use(table, RowId(row), len, |row| {
-            VersionEntry::decode(&row.take::<{ VersionEntry::BYTES }>())
-        })
+        let mut entries = Vec::new();
+        self.each_entry(table, at, |entry| entries.push(entry))?;
+        Ok(entries)
     }
+
+    /// The same, one after the other.
+    pub fn each_entry(
+        &self,
+        table: Table,
+        at: &ChainsAt,
+        mut take: impl FnMut(VersionEntry),
+    ) -> Result<(), VolumeError> {
+        let QueueAt { row, len, .. } = at.queue;
+        let rows = table.rows(self.id);
+        refuse_more_rows(table, rows, RowId(row), len)?;
+        let end = u64::from(row) + u64::from(len);
+        let around = end.saturating_sub(rows.into()) as u32;
+        let mut found = 0;
+        for part in [row..end.min(rows.into()) as u32, 0..around] {
+            self.each_of(table, part.clone(), |row, bytes| {
+                if part.contains(&row.0) {
+                    found += 1;
+                    take(VersionEntry::decode(bytes));
+                }
+            })?;
+        }
+        match found == len {
+            true => Ok(()),
+            false => Err(unwritten(table)),
+        }
+    }
+}
+
+/// Refuses more rows of a table in use than it has.
+fn refuse_more_rows(table: Table, rows: u32, first: RowId, count: u32) -> Result<(), VolumeError> {
+    match count > rows || (count > 0 && first.0 >= rows) {
+        false => Ok(()),
+        true => Err(VolumeError::Damaged(format!(
+            "the root names {count} rows of {table:?} from {first} on, there are {rows}"
+        ))),
+    }
+}
+
+fn unwritten(table: Table) -> VolumeError {
+    VolumeError::Damaged(format!(
+        "a row of {table:?} is in use and was never written"
+    ))
 }

@@ -54,6 +54,7 @@ pub(crate) use overlay::RowOverlay;
 pub(crate) use placement::PlacedRows;
 pub(crate) use reopened::Reopened;
 pub(crate) use replayed::{Lost, Replayed};
+pub(crate) use valid::refuse_impossible;
 
 use evidence::{Evidence, ReplayEvent, ReplayEventKind};
 use locations::{check_changed, check_locations};
@@ -90,7 +91,6 @@ pub(crate) fn replay(
     let (order, mut replayed, differing) = placed?;
     match rows {
         Some(rows) => {
-            valid::refuse_impossible(rows, geometry, &tables.blocks)?;
             replayed.valid = valid::changed(rows, &reopened, &differing, &replayed);
             check_changed(&tables, &reopened, rows, &differing, &replayed)?;
             rows.heed()?;

@@ -33,8 +33,8 @@ impl UnitBits {
 ///
 /// # Errors
 /// There is such a unit.
-pub(super) fn refuse_impossible(
-    rows: &StoredRows,
+pub(crate) fn refuse_impossible(
+    valid: &[u64],
     geometry: &Geometry,
     blocks: &[BlockRow],
 ) -> Result<(), VolumeError> {
@@ -45,7 +45,7 @@ pub(super) fn refuse_impossible(
         };
         let first = geometry.first_unit(block).0;
         let mut unused = (first + taken..first + geometry.units_per_block()).map(Ppn);
-        if let Some(unit) = unused.find(|&unit| has(rows.valid(), unit)) {
+        if let Some(unit) = unused.find(|&unit| has(valid, unit)) {
             return Err(VolumeError::Damaged(format!(
                 "unit {unit} is noted as valid, and was never programmed"
             )));

@@ -239,7 +239,7 @@ impl Session {
     pub fn open(&mut self) -> Result<(), Stop> {
         // Reads change nothing: no power cut is met in between.
         let checked = match self.oracle.was_damaged() {
-            true => Some(guarded(|| check(&*self.medium, true))?),
+            true => Some(guarded(|| check(Arc::clone(&self.medium), true))?),
             false => None,
         };
         let calls = self.medium.calls();

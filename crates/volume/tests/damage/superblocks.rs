@@ -78,12 +78,18 @@ fn superblocks_that_are_older_than_the_rest_are_refused_and_derived_from_it() {
                 let refused = |result: Option<VolumeError>| {
                     matches!(result, Some(VolumeError::OldSuperblocks { .. }))
                 };
-                assert!(refused(check(&*medium, true).err()), "{what}: checked");
+                assert!(
+                    refused(check(Arc::clone(&medium), true).err()),
+                    "{what}: checked"
+                );
                 let opened = Volume::open(Arc::clone(&medium)).err();
                 assert!(refused(opened), "{what}: opened");
                 assert!(bytes(&medium) == before, "{what}: written to");
                 rebuild_superblocks(&*medium).unwrap_or_else(|e| panic!("{what}: {e}"));
-                assert!(check(&*medium, true).unwrap().is_clean(), "{what}");
+                assert!(
+                    check(Arc::clone(&medium), true).unwrap().is_clean(),
+                    "{what}"
+                );
                 let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
                 assert_eq!(unreadable(&mut volume, &contents, &what), [], "{what}");
                 volume.close().unwrap();
@@ -120,12 +126,12 @@ fn a_superblock_of_another_volume_is_not_taken_for_its_own() {
         let mut image = image.clone();
         image[copy.clone()].copy_from_slice(&foreign[copy]);
         let medium = Arc::new(MemoryMedium::from_bytes(image));
-        let checked = check(&*medium, true).unwrap();
+        let checked = check(Arc::clone(&medium), true).unwrap();
         assert_eq!((checked.superblocks, checked.is_clean()), (1, false));
         let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
         assert_eq!(unreadable(&mut volume, &contents, "foreign"), []);
         volume.close().unwrap();
         // The opening has written its own over it.
-        assert_eq!(check(&*medium, true).unwrap().superblocks, 2);
+        assert_eq!(check(Arc::clone(&medium), true).unwrap().superblocks, 2);
     }
 }

@@ -71,7 +71,7 @@ fn a_page_of_the_tables_of_an_earlier_checkpoint_is_refused() {
                 let len = flashlore_metadata::PAGE_BYTES;
                 assert!(Strike::Put { at, len }.on(&mut image, before));
                 let medium = Arc::new(MemoryMedium::from_bytes(image));
-                let checked = check(&*medium, false);
+                let checked = check(Arc::clone(&medium), false);
                 let tells = checked.is_err() || checked.is_ok_and(|it| !it.findings.is_empty());
                 assert!(tells, "{system}: byte {at}");
                 let (mut volume, _) = match Volume::open(medium) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flashlore_content::PAGE_BYTES;
 use flashlore_flash::Lpn;
 use flashlore_medium::MemoryMedium;
-use flashlore_volume::{Volume, VolumeError, check};
+use flashlore_volume::{Volume, VolumeError, check, probe};
 
 use super::killed::{Killed, SHAPE};
 use crate::support::verdict::{judge_findings, judge_refusal};
@@ -64,11 +64,12 @@ pub fn unreadable_past(volume: &mut Volume, past: &[(u64, Contents)], what: &str
 /// Judges a medium that was damaged once.
 pub fn judge(killed: &Killed, damaged: Vec<u8>, what: &str, outcomes: &mut Outcomes) {
     let medium = Arc::new(MemoryMedium::from_bytes(damaged));
-    let report = check(&*medium, true);
+    let report = check(Arc::clone(&medium), true);
     let mut volume = match Volume::open(Arc::clone(&medium)) {
         Ok((volume, _)) => volume,
         Err(error) => {
             judge_refusal(&error, &report).unwrap_or_else(|how| panic!("{what}: {how}"));
+            assert!(probe(&*medium).is_err(), "{what}: refused, but probed");
             outcomes.refused += 1;
             return;
         }

@@ -269,8 +269,8 @@ fn patched(input: &[u8]) -> Vec<u8> {
 
 /// Checks, shows and opens; answers whether it could be opened.
 pub fn exercise(input: &[u8]) -> bool {
-    let medium = MemoryMedium::from_bytes(patched(input));
-    let _ = check(&medium, true);
+    let medium = Arc::new(MemoryMedium::from_bytes(patched(input)));
+    let _ = check(Arc::clone(&medium), true);
     let parts = DumpParts {
         heads: true,
         tables: true,

@@ -155,7 +155,8 @@ pub struct ExportArgs {
 /// Flags of `check`.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  flashlore check disk\n  flashlore check disk --affected\n\n\
+    after_help = "Examples:\n  flashlore check disk\n  flashlore check disk --affected\n  \
+                        flashlore check disk --memory 1GiB\n\n\
                         Exit code 1 if anything does not hold. Nothing is written."
 )]
 pub struct CheckArgs {
@@ -171,6 +172,10 @@ pub struct CheckArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// The most memory for the check of a volume, such as 512MiB: with less of it the tables are read more often
+    /// [default: a quarter of the machine's, at most 4GiB, or as much as it needs at least]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Size>,
     /// First derive the superblocks of a volume from the rest, where both are older than that; this writes to the volume
     #[arg(long)]
     pub rebuild_superblocks: bool,

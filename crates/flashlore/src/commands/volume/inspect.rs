@@ -9,7 +9,7 @@ use flashlore_medium::Access;
 use flashlore_serve::array::{self, check::ArrayFinding, check::ArrayReport};
 use flashlore_serve::request::Unreadable;
 use flashlore_serve::served::{recovery_told, unclosed_volume_told};
-use flashlore_serve::{Answer, Request};
+use flashlore_serve::{Answer, Budget, Request};
 use flashlore_volume::dump::DumpError;
 use flashlore_volume::{CheckReport, DumpParts, Finding, Lpn, Ppn, load};
 use serde::Serialize;
@@ -27,7 +27,18 @@ pub fn check(args: &CheckArgs) -> Result<(), CliError> {
     if args.rebuild_superblocks {
         rebuild_superblocks(&args.volume)?;
     }
-    let checked = checked(&args.volume, args.quick)?;
+    let memory = args.memory.map(|size| size.0);
+    let volume = VolumeArgs {
+        budget: Budget {
+            memory,
+            index: None,
+        },
+        ..args.volume.clone()
+    };
+    let progress = Progress::blocks("checking");
+    let checked = checked(&volume, args.quick, &|done, of| progress.at(done, of));
+    drop(progress);
+    let checked = checked?;
     tell_of(&args.volume, checked.recovered());
     print(&if args.json {
         format!("{}\n", checked.json())
@@ -108,18 +119,24 @@ pub enum Checked {
 }
 
 /// Checks a volume or an array that is not open; unless it is to be `quick`, every stored page is read too.
-pub fn checked(args: &VolumeArgs, quick: bool) -> Result<Checked, CliError> {
+/// `progress` is told how far the check of a volume is.
+pub fn checked(
+    args: &VolumeArgs,
+    quick: bool,
+    progress: &dyn Fn(u64, u64),
+) -> Result<Checked, CliError> {
     let (home, mode) = (home(args), mode(args));
     let failed = failed(args);
     if home.is_array() {
+        if args.budget != Budget::default() {
+            let what = "takes the memory that its array.json gives it, so --memory is of no use";
+            home.demand_volume(what).map_err(&failed)?;
+        }
         let report = array::check::check(&home, mode, !quick).map_err(failed)?;
         return Ok(Checked::Array(report));
     }
-    let medium = home.to_go_through(mode).map_err(&failed)?;
-    let report = flashlore_volume::check(&medium, !quick);
-    Ok(Checked::Volume(
-        report.map_err(|error| failed(error.into()))?,
-    ))
+    let report = home.check(mode, !quick, progress);
+    Ok(Checked::Volume(report.map_err(failed)?))
 }
 
 impl Checked {
