@@ -76,6 +76,13 @@ impl<N> StoredTables<N> {
         })
     }
 
+    /// The first row from one on, of so many that are looked at, whose page was ever written, as far as pages in memory say;
+    /// else the one behind them.
+    pub fn first_written(&self, name: TableName, from: u32, most: u32) -> u32 {
+        let (table, from) = (self.ids()[name as usize], address::Row(from));
+        self.with(|store| store.first_written(table, from, most)).0
+    }
+
     /// Reads pages while others use the tables. One that cannot be had is left to who asks for its rows.
     pub fn read_pages(&self, fetches: &[Fetch]) -> impl Iterator<Item = Fetched> {
         let (medium, area, key) = self.with(|store| store.place());

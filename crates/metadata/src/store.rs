@@ -430,6 +430,24 @@ impl Store {
         }
     }
 
+    /// The first row from one on, of so many that are looked at, whose page was ever written, as far as pages in memory say;
+    /// else the one behind them.
+    pub fn first_written(&mut self, table: TableId, from: Row, most: u32) -> Row {
+        let shape = self.shape(table);
+        let end = from.0.saturating_add(most).min(shape.rows);
+        let mut row = from.0;
+        while row < end {
+            let (leaf, _) = Node::of_row(table, Row(row), &shape);
+            let is_written = self.cache.find(leaf).is_some()
+                || !matches!(self.pointer(leaf), Ok(pointer) if !pointer.is_some());
+            if is_written {
+                return Row(row);
+            }
+            row = (row / shape.rows_per_page() + 1) * shape.rows_per_page();
+        }
+        Row(end)
+    }
+
     /// A page is about to be read.
     pub(crate) fn count_miss(&mut self) {
         self.cache.counters.misses += 1;

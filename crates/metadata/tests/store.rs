@@ -616,6 +616,37 @@ fn pages_of_many_rows_are_named_at_once_level_by_level() {
     );
 }
 
+/// Rows that nobody ever wrote are passed over, in memory and on the medium.
+#[test]
+fn the_first_page_that_was_written_is_found() {
+    const LEAF: u32 = 127;
+    let medium = Arc::new(MemoryMedium::new(bytes_of(&AREA))) as Arc<dyn Medium>;
+    let mut store = made(Arc::clone(&medium), AREA, &[(1, SHAPES[1])], FRAMES).unwrap();
+    let written = [3, 4, 300, 301, 600].map(|leaf| leaf * LEAF);
+    for row in written {
+        set(&mut store, 0, row + 5, &[1; 32]).unwrap();
+    }
+    for committed in [false, true] {
+        if committed {
+            store.commit_at_once(&[]).unwrap();
+            (store, _) = Store::open(Arc::clone(&medium), AREA, KEY, FRAMES).unwrap();
+            // Pages above the leaves say where there are any.
+            let _ = get(&mut store, 0, 0).unwrap();
+            let _ = get(&mut store, 0, 80_000).unwrap();
+        }
+        for from in (0..SHAPES[1].rows).step_by(61) {
+            for most in [1, 500, u32::MAX] {
+                let end = from.saturating_add(most).min(SHAPES[1].rows);
+                let own = from / LEAF * LEAF;
+                let next = written.iter().find(|&&row| row >= own);
+                let expected = next.map_or(end, |&row| row.max(from).min(end));
+                let found = store.first_written(TableId(0), Row(from), most);
+                assert_eq!(found, Row(expected), "from {from}, {most}, {committed}");
+            }
+        }
+    }
+}
+
 /// Of pages that are needed once none stays, and none of the others leaves for them; but for one that was changed.
 #[test]
 fn a_page_that_is_lent_pushes_none_out_and_is_given_back() {

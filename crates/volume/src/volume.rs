@@ -528,7 +528,7 @@ impl Volume {
     /// block in which nobody knows of dead values is collected later than it might be.
     pub fn look_at_rest(&mut self, most: u32) -> bool {
         let before = self.layer.core().flash().failures_of_tables();
-        if let Some(from) = self.unindexed {
+        if let Some(from) = self.next_unindexed() {
             self.unindexed = self.layer.fill_index(from, most);
         }
         if self.has_unseen_packs {

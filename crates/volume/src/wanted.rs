@@ -15,6 +15,8 @@ use crate::volume::Volume;
 
 /// Flash pages of a victim whose owners are looked up before they are moved.
 const MOVES_AHEAD: u32 = 2;
+/// Handles that nobody ever had which are passed over at a time: their pages are looked for and nothing else.
+const PASSED_OVER: u32 = 1 << 20;
 
 impl Volume {
     /// Pages of the tables that are missing for reads.
@@ -66,15 +68,24 @@ impl Volume {
 
     /// The same for so many objects and packed pages that nobody has looked at since the volume was opened.
     pub(crate) fn missing_for_rest(&self, most: u32) -> Vec<Fetch> {
+        let unindexed = self.next_unindexed();
         let rows = |first: u32| first..first.saturating_add(most);
         self.tables.plan(|plan| {
-            if let Some(object) = self.unindexed {
+            if let Some(object) = unindexed {
                 plan.want(TableName::Objects, rows(object.0));
             }
             if let Some(pack) = self.layer.next_pack_to_look_at() {
                 plan.want(TableName::Packs, rows(pack.0));
             }
         })
+    }
+
+    /// The object from which on the index is not filled; of those that there never were it passes over many.
+    pub(crate) fn next_unindexed(&self) -> Option<ObjectId> {
+        let from = self.unindexed?;
+        let tables = self.stored_tables();
+        let written = tables.first_written(TableName::Objects, from.0, PASSED_OVER);
+        Some(ObjectId(written))
     }
 
     /// Looks at what was stored when the volume was opened ([`Volume::look_at_rest`]), with these pages for that alone.
