@@ -284,7 +284,7 @@ impl Home {
     ) -> Result<CheckReport, ServeError> {
         let medium = self.medium(mode, Access::Look)?;
         let id = load::superblock(&medium)?.identity;
-        let memory = self.budget.to_check(&id)?;
+        let memory = self.budget.for_check(&id)?;
         let options = CheckOptions {
             data,
             memory: Some(memory),

@@ -36,7 +36,7 @@ impl Budget {
     ///
     /// # Errors
     /// The machine has less than that needs at least.
-    pub(crate) fn to_check(&self, id: &Identity) -> Result<u64, ServeError> {
+    pub(crate) fn for_check(&self, id: &Identity) -> Result<u64, ServeError> {
         let least = least_memory_to_check(id);
         let needs = ("to check it takes", least);
         refuse_more_than(available(), needs, "close something else")?;

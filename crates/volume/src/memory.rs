@@ -55,6 +55,9 @@ const LEAST_RANGES: u64 = 8 << 20;
 const FINDINGS: u64 = 16 << 20;
 const LINK: u64 = 4;
 const COUNTED_SLOT: u64 = 2;
+/// While a check replays, pages of tables have one byte in so many more of what is not needed at least, and no more than this.
+const MORE_TABLES: u64 = 8;
+const MOST_TABLES: u64 = 256 << 20;
 
 fn bytes<T>(count: u64) -> u64 {
     count * size_of::<T>() as u64
@@ -341,11 +344,12 @@ impl CheckShares {
         if limit < least {
             return Err(VolumeError::TooLittleMemory { limit, least });
         }
-        let tables = limit - PROGRAM - sizes.replaying();
+        let (least_tables, _) = sizes.least();
+        let more = ((limit - least) / MORE_TABLES).min(MOST_TABLES);
+        let tables = (least_tables + more).min(sizes.all_tables());
         Ok(CheckShares {
-            tables: tables.min(sizes.all_tables()) / TABLE_PAGE
-                * flashlore_metadata::PAGE_BYTES as u64,
-            ranges: limit - sizes.checking().beside,
+            tables: tables / TABLE_PAGE * flashlore_metadata::PAGE_BYTES as u64,
+            ranges: limit - sizes.checking().beside - (tables - least_tables),
         })
     }
 }
@@ -360,7 +364,7 @@ struct CheckSizes {
 
 impl Sizes {
     /// Replaying what happened since the checkpoint takes most for a moment; what is found of it stays, with a bit for each
-    /// object that is mapped, named and alive. Then there are the ranges, or the links of all free packed pages, and before that
+    /// object that is mapped, named and alive. Pages of tables count to the end: what they leave may not go back to the system. Then there are the ranges, or the links of all free packed pages, and before that
     /// a count for each slot of the tables.
     fn checking(&self) -> CheckSizes {
         let replaying = PROGRAM + self.replaying() + self.least().0;
@@ -368,7 +372,8 @@ impl Sizes {
         let beside = match self.version < superblock::VERSION {
             true => self.through() + FINDINGS,
             false => found,
-        } + 3 * self.handles / 8;
+        } + 3 * self.handles / 8
+            + self.least().0;
         let ranges = LEAST_RANGES.max(self.packs * LINK + self.packs / 8);
         let pointers = found + self.slots * (SLOT + COUNTED_SLOT);
         CheckSizes {
