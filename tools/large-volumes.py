@@ -5,8 +5,9 @@ For each system and size a volume is made and all of it written, in order. Then 
 after a clean end, read and written at random for some time in each of four ways (two threads, 4 KiB, addresses drawn
 uniformly or as YCSB draws them, zipf .99), closed; opened again, written at random, killed, and opened once more. The
 table has the peak of the resident memory (VmHWM) of each opening and of the work, the seconds until the first page was
-read after a clean end and after the kill, what had to be replayed then, and requests a second with the 99.9th
-percentile of their times. Of the medium there is what no page of data says: records, tables, journal.
+read after a clean end and after the kill, what had to be replayed then, requests a second with the 99.9th percentile of
+their times, and what a check of all tables took (seconds, and peak in MiB). Of the medium there is what no page of data
+says: records, tables, journal.
 
     cargo build --release -p flashlore-volume --example large
     tools/large-volumes.py --directory DIR --sizes 4,64 --systems plain,ca-ssd,combined --memory 512,1024,4096
@@ -50,7 +51,7 @@ class Program:
         return (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
 
 
-def shown(run: dict, killed: dict, reopened: dict) -> list[str]:
+def shown(run: dict, killed: dict, reopened: dict, checked: dict | str) -> list[str]:
     """The cells of a row."""
     peaks = [job["peak"] for job in run["jobs"]]
     cells = [f"{run['open_seconds']:.2f}", f"{reopened['open_seconds']:.2f}", f"{reopened['events']:,}"]
@@ -59,7 +60,10 @@ def shown(run: dict, killed: dict, reopened: dict) -> list[str]:
     for job in run["jobs"]:
         asked = job["hits"] + job["misses"]
         cells.append(f"{job['rate']:,.0f} ({job['p999_ms']:.1f}; {100 * job['misses'] / max(asked, 1):.0f} %)")
-    return cells
+    if isinstance(checked, str):
+        return [*cells, checked]
+    clean = "" if checked["clean"] else ", not clean"
+    return [*cells, f"{checked['check_seconds']:.0f}; {checked['check_peak'] >> 20:,}{clean}"]
 
 
 def main() -> None:
@@ -77,7 +81,7 @@ def main() -> None:
     args = parser.parse_args()
     program = Program(args.program, args.group, args.changes)
     head = ["system", "GiB", "memory", "open, s", "after a kill, s", "events", "peak open, MiB", "work", "until killed"]
-    head += ["recovery", *(job.replace("-", " ") + ", 1/s (p99.9 ms; misses)" for job in JOBS)]
+    head += ["recovery", *(job.replace("-", " ") + ", 1/s (p99.9 ms; misses)" for job in JOBS), "check, s; MiB"]
     print("| " + " | ".join(head) + " |\n|" + "---|" * len(head), flush=True)
     for system in args.systems.split(","):
         for size in map(int, args.sizes.split(",")):
@@ -96,10 +100,12 @@ def main() -> None:
                     continue
                 killed = program.run("kill", volume, memory, args.seconds, limit=memory)
                 reopened = program.run("run", volume, memory, 1, "read-uniform", limit=memory)
+                checked = program.run("check", volume, memory, limit=memory)
                 for told in (killed, reopened):
                     if isinstance(told, str):
                         raise SystemExit(f"{system} of {size} GiB within {memory} MiB: {told}")
-                print("| " + " | ".join([*first, *shown(run, killed, reopened)]) + " |", flush=True)
+                cells = shown(run, killed, reopened, checked)
+                print("| " + " | ".join([*first, *cells]) + " |", flush=True)
             if not args.keep:
                 shutil.rmtree(volume)
 

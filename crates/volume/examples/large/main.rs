@@ -5,11 +5,12 @@
 //! cargo run --release -p flashlore-volume --example large -- fill DIR SIZE SYSTEM [--changes N]
 //! cargo run --release -p flashlore-volume --example large -- run DIR MEMORY SECONDS JOBS [--changes N]
 //! cargo run --release -p flashlore-volume --example large -- kill DIR MEMORY SECONDS [--changes N]
+//! cargo run --release -p flashlore-volume --example large -- check DIR MEMORY
 //! ```
 //!
 //! `fill` makes a volume of SIZE GiB and writes all of its pages in order. `run` opens it within MEMORY MiB, does each of
 //! JOBS for so many seconds, and closes it. `kill` opens it, writes at random for so many seconds and ends without a word,
-//! as `kill -9` would end it. Each prints one line of JSON. A job is what is done and how addresses are drawn:
+//! as `kill -9` would end it. `check` checks it within MEMORY MiB, all tables and no data. Each prints one line of JSON. A job is what is done and how addresses are drawn:
 //! `write-uniform`, `write-zipf`, `read-uniform`, `read-zipf`, 4 KiB each, by two threads.
 //!
 //! Data are elided ([`flashlore_medium::Elided`]): each page follows from its address and the number of its write, and what
@@ -27,7 +28,9 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use flashlore_volume::disk::{BlockDevice, Disk, Maintainer};
-use flashlore_volume::{MemoryShares, Recovery, Volume, load as of_medium};
+use flashlore_volume::{
+    CheckOptions, MemoryShares, Recovery, Volume, check_within, load as of_medium,
+};
 
 use load::{Job, Load};
 
@@ -82,8 +85,10 @@ fn carry_out(arguments: &[String]) -> Result<String> {
             // Nothing is dropped, flushed or closed.
             std::process::abort()
         }
+        ["check", directory, memory] => check(directory.as_ref(), memory.parse()?),
         _ => Err(
-            "expected fill, run or kill with its arguments: see the head of this program".into(),
+            "expected fill, run, kill or check with its arguments: see the head of this program"
+                .into(),
         ),
     }
 }
@@ -100,6 +105,27 @@ fn fill(directory: &Path, gib: u64, system: &str, changes: u32) -> Result<String
     disk.close()?;
     let closing = before.elapsed().as_secs_f64();
     Ok(format!("{{{filled}, \"close_seconds\": {closing:.3}}}"))
+}
+
+/// Checks a volume that is not open.
+fn check(directory: &Path, mib: u64) -> Result<String> {
+    load::forget_peak()?;
+    let options = CheckOptions {
+        data: false,
+        memory: Some(mib << 20),
+        ..CheckOptions::default()
+    };
+    let before = Instant::now();
+    let report = check_within(media::open(directory)?, &options)?;
+    let seconds = before.elapsed().as_secs_f64();
+    let (clean, mapped, stored) = (report.is_clean(), report.mapped, report.stored);
+    for what in report.errors.iter().take(5) {
+        eprintln!("{what}");
+    }
+    let peak = load::peak()?;
+    Ok(format!(
+        "{{\"check_seconds\": {seconds:.1}, \"check_peak\": {peak}, \"clean\": {clean}, \"mapped\": {mapped}, \"stored\": {stored}}}"
+    ))
 }
 
 /// Opens a volume within so many MiB; what that took.
