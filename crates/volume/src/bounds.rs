@@ -8,7 +8,7 @@ pub struct RecoveryBounds {
     /// Units that are programmed, copies of collection among them: those are read.
     pub units: u64,
     /// Rows that a rewind, a purge or the end of a snapshot may change, all of them together. One that comes to more is part
-    /// of a checkpoint ([`crate::bulk`]).
+    /// of a checkpoint.
     pub rows: u64,
 }
 

@@ -2,7 +2,8 @@
 //!
 //! An instant is a stamp, in nanoseconds since 1970. Stamps strictly increase, whatever the clock does, and a
 //! write at exactly an instant is part of it. A rewind, a snapshot with its name, the end of one and a mark are
-//! events like a write: durable after the next flush, and there or not there after a crash.
+//! events like a write: durable after the next flush (one that changes much, at once), and there or not
+//! there after a crash.
 //!
 //! Invariant: what is shown of an instant is what was there, or an error. What a purge took is [`VolumeError::Purged`].
 
@@ -510,7 +511,8 @@ impl Volume {
             return Ok(false);
         }
         self.begin_release(now)?;
-        let kept = self.history()?.kept() as u64;
+        let history = self.history()?;
+        let kept = self.look_over(|_| history.entries_kept_for(instant))?;
         let event = self.begin_bulk(kept)?;
         self.versioned()?.delete_snapshot(instant);
         self.note_bulk(event, Change::DeleteSnapshot { instant }, &[])?;

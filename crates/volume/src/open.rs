@@ -151,6 +151,9 @@ impl Volume {
         let stamp = image.state.stamp;
         let lost = std::mem::take(&mut image.state.lost);
         let notes = image.state.notes.clone();
+        let bounds = RecoveryBounds::default();
+        // How many rows such events changed is not counted again: one more begins with a checkpoint.
+        let bulk_rows = if image.state.has_bulk { bounds.rows } else { 0 };
         let mut layer = layer(
             Arc::clone(&medium),
             image,
@@ -172,8 +175,8 @@ impl Volume {
             notes,
             clock: None,
             stamp,
-            bounds: RecoveryBounds::default(),
-            bulk_rows: 0,
+            bounds,
+            bulk_rows,
             findings: Vec::new(),
             reported: HashSet::new(),
             unindexed,

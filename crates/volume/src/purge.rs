@@ -2,7 +2,8 @@
 //!
 //! A purge of pages takes what they held before their present version; instants before that know it and answer with
 //! an error there. A purge of everything moves the start of the window to the last change, and ends the snapshots that
-//! lack anything then. Either is an event like a write: durable after the next flush, there or not there after a crash.
+//! lack anything then. Either is an event like a write: durable after the next flush, or at once if it changes much
+//! (`bulk`), there or not there after a crash.
 //!
 //! Invariant: where the least window is protected, nothing in it is taken.
 
@@ -16,6 +17,9 @@ use flashlore_ftl::policies::history::instant_before;
 use crate::error::VolumeError;
 use crate::format::{Change, NoteKind};
 use crate::volume::Volume;
+
+/// Pages of which a purge counts what it takes, and between which it may take a checkpoint.
+const FEW_PAGES: u32 = 1 << 12;
 
 /// What a purge ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,8 +53,8 @@ impl Volume {
         }
         let before = last.unwrap_or(self.history()?.oldest());
         self.begin_release(now)?;
-        let entries = self.history()?.len() as u64;
-        let event = self.begin_bulk(entries)?;
+        let rows = self.look_over(|volume| volume.rows_to_purge(first..end))?;
+        let event = self.begin_bulk(rows)?;
         let (change, ended) = match everything {
             true => {
                 let ended = self.versioned()?.forget_before(before);
@@ -80,8 +84,13 @@ impl Volume {
     /// erased.
     pub fn purge_and_erase(&mut self, now: u64, pages: Range<Lpn>) -> Result<Purged, VolumeError> {
         let purged = self.purge(now, pages.clone())?;
-        let whole = self.versioned()?.materialize_pages(pages);
-        whole.map_err(|error| VolumeError::of(error, Lpn(0)))?;
+        let end = pages.end.min(Lpn(self.exported()));
+        for first in (pages.start.0..end.0).step_by(FEW_PAGES as usize).map(Lpn) {
+            let piece = first..Lpn(first.0.saturating_add(FEW_PAGES)).min(end);
+            let whole = self.versioned()?.materialize_pages(piece);
+            whole.map_err(|error| VolumeError::of(error, Lpn(0)))?;
+            self.checkpoint_if_due()?;
+        }
         // What waits in RAM to be packed would go to the journal.
         self.checkpoint()?;
         let erased = self.versioned()?.erase_stale();
@@ -106,6 +115,17 @@ impl Volume {
         })
     }
 
+    /// Rows that a purge of these pages changes at most.
+    fn rows_to_purge(&self, pages: Range<Lpn>) -> u64 {
+        let Some(history) = self.layer.history() else {
+            return 0;
+        };
+        match pages.end.0 - pages.start.0 <= FEW_PAGES {
+            true => history.entries_of(pages),
+            false => history.len() as u64,
+        }
+    }
+
     /// Forgets everything before an instant, but for snapshots.
     ///
     /// # Errors
@@ -117,8 +137,10 @@ impl Volume {
         }
         self.begin_release(now)?;
         let history = self.history()?;
-        let stay = u64::from(history.entries_after(instant));
-        let event = self.begin_bulk((history.len() as u64).saturating_sub(stay))?;
+        let (entries, stay) = (history.len() as u64, history.entries_after(instant));
+        // Of the places that stay some may be gaps.
+        let rows = (entries + entries / 8).saturating_sub(stay.into());
+        let event = self.begin_bulk(rows)?;
         self.versioned()?.advance(instant);
         // An event, so that a recovery misses it where the journal is damaged.
         let kind = NoteKind::Window;

@@ -642,6 +642,16 @@ impl Volume {
         for unit in nand.take_newly_bad() {
             self.layer.distrust(unit);
         }
+        self.checkpoint_if_due()?;
+        if let Some(clock) = self.clock.take() {
+            self.begin_event(now);
+            self.note_clock(clock)?;
+        }
+        self.begin_event(now);
+        Ok(())
+    }
+
+    pub(crate) fn checkpoint_if_due(&mut self) -> Result<(), VolumeError> {
         if self.is_checkpoint_due() {
             // One that has begun may be enough.
             self.layer.core_mut().flash_mut().finish_checkpoint()?;
@@ -649,11 +659,6 @@ impl Volume {
                 self.checkpoint()?;
             }
         }
-        if let Some(clock) = self.clock.take() {
-            self.begin_event(now);
-            self.note_clock(clock)?;
-        }
-        self.begin_event(now);
         Ok(())
     }
 

@@ -29,18 +29,23 @@ impl Volume {
         })
     }
 
-    /// The same for writes of pages from an address on: what they refer to now, what may hold the same, old versions that
-    /// make room, and what collection moves meanwhile.
+    /// The same for changes: what pages refer to now, old versions that make room, and what collection moves meanwhile.
+    pub(crate) fn missing_for_changes(&self, pages: Range<Lpn>) -> Vec<Fetch> {
+        self.missing_for(pages, Vec::new())
+    }
+
+    /// The same for writes of pages from an address on, with what may hold the same.
     pub(crate) fn missing_for_writes(&self, first: Lpn, pages: &[Prepared]) -> Vec<Fetch> {
+        let hints = pages.iter().flat_map(|page| self.layer.hints(page.digest));
+        self.missing_for(first..first + pages.len() as u32, hints.collect())
+    }
+
+    fn missing_for(&self, pages: Range<Lpn>, hints: Vec<ObjectId>) -> Vec<Fetch> {
         let id = self.identity();
-        let hints: Vec<ObjectId> = pages
-            .iter()
-            .flat_map(|page| self.layer.hints(page.digest))
-            .collect();
-        let entries = self.next_to_go(pages.len() as u32 + 1);
+        let entries = self.next_to_go(pages.end.0 - pages.start.0 + 1);
         let moves = self.layer.core().next_moves(MOVES_AHEAD);
         self.tables.plan(|plan| {
-            for (lpn, _) in (first.0..).map(Lpn).zip(pages) {
+            for lpn in Lpn::each(pages) {
                 want_page(plan, id, lpn);
                 if id.history.is_some() {
                     plan.row::<u32>(TableName::Heads, lpn.index());

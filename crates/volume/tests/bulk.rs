@@ -166,6 +166,13 @@ fn events_that_are_large_together_are_in_a_checkpoint() {
     volume.set_bounds(rows(2 * changed));
     volume.rewind_to(903, 901).unwrap();
     assert_eq!(volume.status().checkpoint, checkpoint + 1);
+    volume.flush().unwrap();
+    drop(volume);
+    // It is replayed, and counts for the next one.
+    let (mut volume, recovery) = Volume::open(Arc::clone(&medium)).unwrap();
+    assert_eq!(recovery.events, 1);
+    volume.rewind_to(904, 902).unwrap();
+    assert_eq!(volume.status().checkpoint, checkpoint + 2);
 }
 
 /// Units that collection copied since the checkpoint are read by a recovery: a checkpoint is due by them too.

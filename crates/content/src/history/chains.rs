@@ -316,6 +316,12 @@ impl<S: Tables> Chains<S> {
         self.before(number).map(|older| self.log.get(older).stamp)
     }
 
+    /// Entries of a page.
+    pub fn count_of(&self, lpn: Lpn) -> u64 {
+        let newest = self.head(lpn);
+        std::iter::successors(newest, |&number| self.before(number)).count() as u64
+    }
+
     /// Whether a page has entries.
     pub fn has(&self, lpn: Lpn) -> bool {
         self.head(lpn).is_some()

@@ -9,7 +9,7 @@
 //! that goes: that is older and wins. The later entry takes over what it says, since no pin is left between them; then
 //! nothing has to be looked for that stands after either.
 //!
-//! Invariant: every pin is wanted by somebody.
+//! Invariant: every pin is wanted by somebody, but while what it kept is being removed.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -229,6 +229,21 @@ impl<S: Tables> Pins<S> {
         let (&instant, _) = self.pins.range(..stamp).next_back()?;
         let newest = self.kept.as_ref().and_then(|kept| kept.newest_of(lpn));
         Some((instant, newest.is_some_and(|newest| newest > instant)))
+    }
+
+    /// Entries kept of a page.
+    pub fn count_of(&self, lpn: Lpn) -> u64 {
+        self.kept.as_ref().map_or(0, |kept| kept.count_of(lpn))
+    }
+
+    /// Entries kept between a pinned instant and the next one.
+    pub fn kept_for(&self, instant: u64) -> u32 {
+        let next = self.pins.range(instant.saturating_add(1)..).next();
+        let kept = self.kept.as_ref();
+        kept.map_or(0, |kept| {
+            let later = next.map_or(0, |(&next, _)| kept.count_after(next));
+            kept.count_after(instant).saturating_sub(later)
+        })
     }
 
     /// What the kept entries say a page referred to at a pinned instant.

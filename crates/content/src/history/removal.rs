@@ -1,7 +1,8 @@
 //! What is taken out of a history in steps: whoever does something for each object that is given up does it between them,
 //! and keeps in mind no more of them than one step gives.
 //!
-//! Invariant: between two steps the history is whole. Instants that go may answer with what is left of them, so nobody asks.
+//! Invariant: each object reference that is given up is told once. Between two steps instants that go may answer with what is
+//! left of them, and pins are there that nobody wants: nobody asks.
 
 use std::ops::Range;
 
@@ -85,13 +86,18 @@ impl<S: Tables> History<S> {
                 removal.unpinning = None;
             }
         } else if let Some(to) = removal.window {
-            let step = match self.len() > most as usize {
+            // Which instants a schedule keeps depends on where the window begins in the end.
+            let step = match self.len() > most as usize && !self.has_schedule() {
                 true => self.stamp_after(self.oldest(), most),
                 false => None,
             };
             let step = step.filter(|&step| step < to);
-            self.advance(step.unwrap_or(to), drop);
-            removal.window = step.and(Some(to));
+            // Where entries cannot be read, what stands first may not be what was to go.
+            let goes_on = step.is_some_and(|step| self.advance(step, drop));
+            if !goes_on {
+                self.advance(to, drop);
+            }
+            removal.window = goes_on.then_some(to);
         } else if removal.pages.start < removal.pages.end {
             let Range { start, end } = removal.pages;
             let until = Lpn(start.0.saturating_add(most)).min(end);

@@ -294,6 +294,11 @@ impl<S: Tables> History<S> {
         }
     }
 
+    /// Whether some instants stay behind the window by themselves.
+    pub(super) fn has_schedule(&self) -> bool {
+        self.options.schedule.is_some()
+    }
+
     /// Moves the start of the window on, to `to` or not at all if it is there already: ADVANCE.
     /// Instants passed that the schedule wants are pinned. Every entry with a stamp up to there goes
     /// unless a pinned instant needs it; each object reference given up is told to `drop`. Whether anything has changed:
@@ -597,6 +602,20 @@ impl<S: Tables> History<S> {
     pub fn stamp_after(&mut self, stamp: u64, entries: u32) -> Option<u64> {
         self.chains.sort();
         self.chains.stamp_after(stamp, entries)
+    }
+
+    /// Entries of these pages, in the window and kept behind it.
+    pub fn entries_of(&self, pages: Range<Lpn>) -> u64 {
+        let end = pages.end.min(Lpn(self.chains.pages()));
+        let pages = Lpn::each(pages.start.min(end)..end);
+        pages
+            .map(|lpn| self.chains.count_of(lpn) + self.pins.count_of(lpn))
+            .sum()
+    }
+
+    /// Entries that are looked at when a pinned instant goes.
+    pub fn entries_kept_for(&self, instant: u64) -> u64 {
+        self.pins.kept_for(instant).into()
     }
 
     /// Entries held, in the window and kept behind it.

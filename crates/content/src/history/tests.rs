@@ -190,6 +190,26 @@ fn an_entry_that_cannot_be_read_is_not_waited_for() {
     assert!(history.advance(5, &mut |_| ()));
 }
 
+/// The same where the window is moved on in steps: it is moved on at once then.
+#[test]
+fn a_step_that_cannot_be_read_is_not_taken_again() {
+    let mut history = history(3);
+    for (lpn, object, stamp) in [(A, A1, 5), (B, B1, 6), (A, A2, 7), (B, A2, 8)] {
+        history.record(lpn, object, stamp);
+    }
+    let (at, mut of) = history.into_tables();
+    let second = at.window.queue.first.plus(1);
+    of.versions.set(second, VersionEntry::default());
+    let mut history = History::of_tables(&InMemory, HistoryOptions::default(), &at, of);
+    let mut removal = Removal::advance(7);
+    let mut steps = 0;
+    while history.remove(&mut removal, 2, &mut |_| ()) {
+        steps += 1;
+        assert!(steps < 4);
+    }
+    assert_eq!(history.oldest(), 7);
+}
+
 #[test]
 fn memory_follows_the_number_of_entries() {
     let mut history = history(4);

@@ -3,7 +3,7 @@
 //! A page needs its object, the packed page of that, and the same of the base. The rows of objects are gone through twice, since
 //! a base may have the higher handle, and the map once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use flashlore_flash::{Lpn, ObjectId, Owner, PackSlot};
 
@@ -25,13 +25,18 @@ pub(super) fn findings(
     let mut needed = Needers {
         units: HashMap::new(),
         values: HashMap::new(),
+        met: HashSet::new(),
         objects: HashMap::new(),
         left: room,
         more: 0,
     };
     let mut found = Vec::with_capacity(damage.units.len() + damage.values.len());
     for (unit, owner, why) in damage.units {
-        needed.units.insert(owner, found.len() as u32);
+        needed
+            .units
+            .entry(owner)
+            .or_default()
+            .push(found.len() as u32);
         let addresses = Vec::new();
         found.push(Finding {
             unit,
@@ -39,6 +44,7 @@ pub(super) fn findings(
             addresses,
         });
     }
+    let units = found.len();
     for (unit, owner, slot) in damage.values {
         needed.values.insert((owner, slot), found.len() as u32);
         found.push(Finding {
@@ -57,14 +63,22 @@ pub(super) fn findings(
             needed.find_pages(view, &mut found)?;
         }
     }
+    // Of the values those count that something refers to.
+    let mut number = 0..;
+    found.retain(|_| {
+        let number = number.next().unwrap_or(u32::MAX);
+        (number as usize) < units || needed.met.contains(&number)
+    });
     Ok((found, needed.more))
 }
 
 /// What needs what cannot be read.
 struct Needers {
     /// By owner, and of a packed page by slot, which finding it is.
-    units: HashMap<Owner, u32>,
+    units: HashMap<Owner, Vec<u32>>,
     values: HashMap<(Owner, PackSlot), u32>,
+    /// Findings that an object needs by itself.
+    met: HashSet<u32>,
     /// The findings that each object needs.
     objects: HashMap<ObjectId, Vec<u32>>,
     /// Room for objects and pages, and of how many there was none for.
@@ -82,8 +96,10 @@ impl Needers {
 
     /// On a plain volume the owner of a unit is the page that needs it.
     fn own_pages(&self, found: &mut [Finding]) {
-        for (owner, &finding) in &self.units {
-            found[finding as usize].addresses.push(owner.as_page());
+        for (owner, findings) in &self.units {
+            for &finding in findings {
+                found[finding as usize].addresses.push(owner.as_page());
+            }
         }
     }
 
@@ -99,9 +115,9 @@ impl Needers {
                 (owner, owner.map(|owner| (owner, packed.slot)))
             }
         };
-        let unit = unit.and_then(|unit| self.units.get(&unit));
+        let units = unit.and_then(|unit| self.units.get(&unit));
         let value = value.and_then(|value| self.values.get(&value));
-        [unit.copied(), value.copied()].into_iter().flatten()
+        units.into_iter().flatten().chain(value).copied()
     }
 
     fn find_objects(
@@ -113,6 +129,7 @@ impl Needers {
         view.each_object(0..handles, |object, row| {
             if named.alive.has(object) {
                 let needed: Vec<u32> = self.needed_by(object, row).collect();
+                self.met.extend(&needed);
                 self.add(object, &needed);
             }
         })?;

@@ -43,7 +43,11 @@ pub(super) struct Sentences {
 }
 
 impl Sentences {
+    /// One that was said is not said again: the checkpoint and the present may lack the same.
     pub fn push(&mut self, sentence: String) {
+        if self.said.contains(&sentence) {
+            return;
+        }
         match self.said.len() < MOST_SENTENCES {
             true => self.said.push(sentence),
             false => self.more += 1,

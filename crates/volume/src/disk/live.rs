@@ -293,9 +293,17 @@ impl Disk {
         Ok(())
     }
 
+    /// Reads what changes of pages need of the tables, whatever is written to them.
+    fn fetch_for_changes(&self, pages: Range<Lpn>) -> Result<(), DiskError> {
+        self.wake.note_use();
+        let missing = |volume: &Volume| volume.missing_for_changes(pages.clone());
+        self.ahead.fetch(&self.volume, missing)
+    }
+
     /// Writes a part of a page, which stays as it is around it.
     fn write_part(&self, part: &Part, fill: impl FnOnce(&mut [u8])) -> Result<(), DiskError> {
         let mut page = [0; PAGE_BYTES];
+        self.fetch_for_changes(part.lpn..part.lpn + 1)?;
         let mut held = self.hold_to_write()?;
         let volume = held.get()?;
         volume.read(part.lpn, &mut page)?;
@@ -308,6 +316,7 @@ impl Disk {
 
     fn trim_pages(&self, pages: Range<Lpn>) -> Result<(), DiskError> {
         for batch in batches(pages) {
+            self.fetch_for_changes(batch.clone())?;
             let mut held = self.hold()?;
             let volume = held.get()?;
             for lpn in Lpn::each(batch) {
@@ -321,6 +330,7 @@ impl Disk {
     fn zero_pages(&self, pages: Range<Lpn>) -> Result<(), DiskError> {
         let zeros = self.preparer.prepare(&[0; PAGE_BYTES]);
         for batch in in_batches(pages, BATCH) {
+            self.fetch_for_changes(batch.clone())?;
             let mut held = self.hold_to_write()?;
             for lpn in Lpn::each(batch) {
                 held.get()?.write_prepared(self.now(), lpn, zeros.clone())?;

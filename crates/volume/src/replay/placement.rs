@@ -73,6 +73,7 @@ impl ReplayState<'_> {
             valid_before: Vec::new(),
             young: HashMap::new(),
             events: 0,
+            has_bulk: self.has_bulk,
             lost: Vec::new(),
         };
         let rows = if id.has_objects() {

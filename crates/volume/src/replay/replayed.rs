@@ -45,6 +45,8 @@ pub(crate) struct Replayed {
     pub young: HashMap<BlockId, Vec<Young>>,
     /// Events applied.
     pub events: u64,
+    /// Whether there were any among them that may change many rows at once.
+    pub has_bulk: bool,
     /// What is nowhere any more, by owner.
     pub lost: Vec<Lost>,
 }

@@ -16,7 +16,7 @@ use super::history::{ReplayTables, ReplayedHistory, renamed};
 use super::names::ObjectNames;
 use super::overlay::RowOverlay;
 use crate::error::VolumeError;
-use crate::format::{Change, Identity, MapRow, ObjectName, ObjectRow, Root};
+use crate::format::{Change, Identity, MapRow, NoteKind, ObjectName, ObjectRow, Root};
 use crate::load::{Known, Tables};
 use crate::notes::Notes;
 use crate::place::Name;
@@ -44,6 +44,8 @@ pub(super) struct ReplayState<'a> {
     numbers: HashMap<u64, ObjectId>,
     pub since: u64,
     pub stamp: u64,
+    /// Whether there was an event that may change many rows at once.
+    pub has_bulk: bool,
 }
 
 impl<'a> ReplayState<'a> {
@@ -86,6 +88,7 @@ impl<'a> ReplayState<'a> {
             numbers: HashMap::new(),
             since: root.sequence,
             stamp: root.stamp,
+            has_bulk: false,
         }
     }
 
@@ -155,6 +158,12 @@ impl<'a> ReplayState<'a> {
                 "event {sequence} concerns the history, and there is none"
             )));
         };
+        let is_small = match change {
+            Change::Snapshot { .. } | Change::Share { .. } | Change::Trim { .. } => true,
+            Change::Note { kind, .. } => kind != NoteKind::Window,
+            _ => false,
+        };
+        self.has_bulk |= !is_small;
         let mut ended = Vec::new();
         let kept = &mut self.kept;
         let mut give_up = |object: ObjectId| *kept.entry(object).or_default() -= 1;
