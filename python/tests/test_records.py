@@ -70,5 +70,6 @@ def test_checks_have_the_fields_that_the_core_writes(tmp_path: Path) -> None:
     Volume.create(tmp_path / "volume", "1MiB", capacity="16MiB").close()
     Volume.create(tmp_path / "array", "4MiB", "i-cash", **media).close()
     for name, mirror in (("volume", volume_info.VolumeCheck), ("array", volume_info.ArrayCheck)):
-        written = json.loads(_core.check_volume(str(tmp_path / name), False, False))  # noqa: FBT003 (as they stand there)
+        checked = _core.check_volume(str(tmp_path / name), False, False, None)  # noqa: FBT003 (as they stand there)
+        written = json.loads(checked)
         assert sorted(written) == sorted(field.name for field in fields(mirror))
