@@ -10,7 +10,7 @@ use flashlore_flash::{EntryNumber, Lpn, ObjectId, Owned, Owner, PackId, Ppn, Tab
 use flashlore_metadata::{Fetch, Fetched, TablePlan};
 
 use crate::fetch::Prepared;
-use crate::format::{Identity, ObjectRow};
+use crate::format::{Identity, ObjectRow, Table};
 use crate::volume::Volume;
 
 /// Flash pages of a victim whose owners are looked up before they are moved.
@@ -102,7 +102,7 @@ impl Volume {
     /// Rows of the entries that leave the window next.
     fn next_to_go(&self, count: u32) -> impl Iterator<Item = usize> + use<> {
         let at = self.layer.history().map(|history| history.window_at());
-        let rows = crate::format::Table::Versions.rows(self.identity());
+        let rows = Table::Versions.rows(self.identity());
         at.into_iter().flat_map(move |at| {
             let numbers = (0..count.min(at.len)).map(move |i| at.first.plus(i));
             numbers.map(move |number: EntryNumber| at.row_of(number, rows) as usize)

@@ -438,12 +438,11 @@ impl<S: Tables> History<S> {
     /// reference given up is told to `drop`. In time proportional to the entries kept for this
     /// instant.
     pub fn delete_snapshot(&mut self, instant: u64, drop: &mut impl FnMut(ObjectId)) -> bool {
-        let removal = self.begin_to_delete_snapshot(instant);
-        let was_there = removal.is_some();
-        removal
-            .into_iter()
-            .for_each(|removal| self.remove_all(removal, drop));
-        was_there
+        let Some(removal) = self.begin_to_delete_snapshot(instant) else {
+            return false;
+        };
+        self.remove_all(removal, drop);
+        true
     }
 
     /// Nobody has a snapshot of an instant any more, if somebody had: what is to be removed then.

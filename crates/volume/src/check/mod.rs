@@ -297,10 +297,7 @@ impl CheckRun<'_> {
             compare: Some(on),
             is_present,
         };
-        let named = match on.id.has_objects() {
-            true => Some(NamedObjects::of(&view)?),
-            false => None,
-        };
+        let named = NamedObjects::in_view(&view)?;
         let counted = match &named {
             Some(named) => compare_objects(on, &view, named, told)?,
             None => Tallies {
@@ -334,10 +331,7 @@ impl CheckRun<'_> {
             compare: None,
             is_present: true,
         };
-        let named = match view.id.has_objects() {
-            true => Some(NamedObjects::of(&view)?),
-            false => None,
-        };
+        let named = NamedObjects::in_view(&view)?;
         self.look_at_units((&view, named.as_ref()), pass, report, told)
     }
 

@@ -22,11 +22,22 @@ pub(super) struct NamedObjects {
 }
 
 impl NamedObjects {
+    /// Those of a view; nothing on a volume without objects.
+    ///
+    /// # Errors
+    /// As [`NamedObjects::of`].
+    pub fn in_view(view: &RowView<'_>) -> Result<Option<Self>, VolumeError> {
+        match view.id.has_objects() {
+            true => NamedObjects::of(view).map(Some),
+            false => Ok(None),
+        }
+    }
+
     /// Those of a volume with objects.
     ///
     /// # Errors
     /// An object is named that cannot be, or a page of the tables cannot be read.
-    pub fn of(view: &RowView<'_>) -> Result<Self, VolumeError> {
+    fn of(view: &RowView<'_>) -> Result<Self, VolumeError> {
         let handles = Table::Objects.rows(view.id);
         let is_there = |object: ObjectId| object.0 < handles;
         let mut beyond = None;

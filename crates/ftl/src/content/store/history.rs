@@ -142,14 +142,14 @@ impl<T: Parts> Store<T> {
 
     /// Deletes a snapshot; whether there was one.
     pub fn delete_snapshot(&mut self, core: &mut CoreOf<T>, instant: u64) -> bool {
-        let versions = self.policies.versions.as_mut();
-        let removal =
-            versions.and_then(|versions| versions.history.begin_to_delete_snapshot(instant));
-        let was_there = removal.is_some();
-        removal
-            .into_iter()
-            .for_each(|removal| self.remove(core, removal));
-        was_there
+        let Some(versions) = &mut self.policies.versions else {
+            return false;
+        };
+        let Some(removal) = versions.history.begin_to_delete_snapshot(instant) else {
+            return false;
+        };
+        self.remove(core, removal);
+        true
     }
 
     /// Forgets every instant before this one, and the snapshots among them after which anything changed; answers
