@@ -3,6 +3,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `volume.flashlore` | the volume, locked while it is open |
+//! | `index.flashlore` | its fingerprint index while it is closed; without it that is filled anew |
 //! | `names.json` | names of snapshots and marks, of a volume of an older format that was not opened since |
 //! | `array.json` | of an array instead: where its media are ([`crate::array::description`]) |
 //! | `control.sock` | where a served volume takes requests |
@@ -23,7 +24,7 @@ use flashlore_volume::format::superblock::VERSION;
 use flashlore_volume::options::grown;
 use flashlore_volume::{
     CheckOptions, CheckReport, CreateOptions, Growth, Identity, Recovery, Volume, VolumeError,
-    bytes_needed, check_within, load, memory_to_go_through, probe,
+    bytes_needed, check_within, load, memory_to_go_through, probe, stored_index_bytes,
 };
 
 use rustix::fs::OFlags;
@@ -34,6 +35,7 @@ use crate::names::NAMES;
 use crate::troubles::{Troubles, watched};
 
 const VOLUME: &str = "volume.flashlore";
+const INDEX: &str = "index.flashlore";
 pub(crate) const CONTROL: &str = "control.sock";
 const NBD: &str = "nbd.sock";
 pub(crate) const DESCRIPTION: &str = "array.json";
@@ -377,12 +379,42 @@ impl Home {
         Ok((medium, upgraded.transpose()?))
     }
 
+    /// Where the fingerprint index of an open volume will be kept, in so many bytes. Without it all works, and the next
+    /// opening finds duplicates later: a failure is noted.
+    fn index(&self, bytes: u64) -> Option<Arc<dyn Medium>> {
+        if bytes == 0 {
+            return None;
+        }
+        let opened = self.opened_index(bytes);
+        let noted = |error: &ServeError| self.troubles.note(error.to_string());
+        let medium = opened.inspect_err(noted).ok()?;
+        Some(Arc::new(watched(medium, &self.troubles)))
+    }
+
+    fn opened_index(&self, bytes: u64) -> Result<FileMedium, ServeError> {
+        let path = self.directory.join(INDEX);
+        if !self.has(INDEX) {
+            let made = self.replace(INDEX, &[]);
+            made.map_err(ServeError::file("create", &path))?;
+        }
+        let (directory, name) = self.at(INDEX);
+        let medium = FileMedium::open_in(directory, &name, &path, Mode::Buffered, Access::Change)?;
+        // One of another size is of no use.
+        medium.shorten(bytes)?;
+        medium.extend(bytes)?;
+        Ok(medium)
+    }
+
     /// Opens the volume on a medium. One of an older format gets the present one first, unless nothing may be written.
     fn on(&self, medium: FileMedium, access: Access) -> Result<(Volume, Recovery), ServeError> {
-        let shares = self.budget.shares(&load::superblock(&medium)?.identity)?;
+        let id = load::superblock(&medium)?.identity;
+        let shares = self.budget.shares(&id)?;
         let (medium, upgraded) = self.upgraded(medium, access)?;
         let (volume, recovery) = match access {
-            Access::Change => Volume::open_within(medium, shares)?,
+            Access::Change => {
+                let index = self.index(stored_index_bytes(&id, &shares));
+                Volume::open_keeping_index(medium, shares, index)?
+            }
             Access::Look => Volume::open_within(Overlay::new(medium), shares)?,
         };
         // The upgrade recovered what was not closed, and closed it.

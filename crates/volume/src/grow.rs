@@ -89,8 +89,12 @@ impl Growth {
         let old = image.areas.clone();
         let last = image.root.checkpoint;
         let tables = self.new_tables(&medium, &image.root)?;
-        let (mut volume, recovery) =
-            Volume::open_image(Arc::clone(&medium), image, tables, MemoryShares::default())?;
+        let (mut volume, recovery) = Volume::open_image(
+            Arc::clone(&medium),
+            image,
+            tables,
+            (MemoryShares::default(), None),
+        )?;
         let superblock = volume.superblock.clone();
         // What waits is programmed, and what collection has freed goes back, while all of it is in the old journal.
         volume.settle()?;

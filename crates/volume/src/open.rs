@@ -13,11 +13,11 @@ use crate::error::{NandError, VolumeError};
 use crate::format::superblock::{MOST_EPOCHS, SUPERBLOCK_BYTES, VERSION};
 use crate::format::{Areas, HistoryRoot, Identity, Root, Superblock, Table};
 use crate::image::{Image, Recovery, check_alignment, checkpoint, read_rows};
-use crate::layer::Layer;
 use crate::load;
 use crate::memory::MemoryShares;
 use crate::replay::{Lost, NOWHERE, refuse_impossible};
 use crate::restore::layer;
+use crate::stored_index::StoredIndex;
 use crate::superblocks::{next_epoch, write_superblock};
 use crate::tables::TableStore;
 use crate::volume::Volume;
@@ -27,6 +27,8 @@ pub use crate::superblocks::rebuild_superblocks;
 /// Objects that are entered into the fingerprint index, and packed pages that are looked at, before a volume is open: a few
 /// hundredths of a second. The others are while it serves.
 const SEEN_AT_OPENING: u32 = 1 << 18;
+/// The same of the index as it was kept: reads of sixteen pages, which have about as many entries.
+const READS_AT_OPENING: u32 = 20;
 
 /// Bytes a medium needs for a volume.
 ///
@@ -113,6 +115,20 @@ impl Volume {
         medium: impl Medium + 'static,
         memory: MemoryShares,
     ) -> Result<(Self, Recovery), VolumeError> {
+        Self::open_keeping_index(medium, memory, None)
+    }
+
+    /// The same, and its fingerprint index is kept on a second medium while it is closed. That has
+    /// [`stored_index_bytes`](crate::stored_index_bytes) and may hold anything: without what it should hold, the index is
+    /// filled from the tables.
+    ///
+    /// # Errors
+    /// As [`Volume::open`].
+    pub fn open_keeping_index(
+        medium: impl Medium + 'static,
+        memory: MemoryShares,
+        index: Option<Arc<dyn Medium>>,
+    ) -> Result<(Self, Recovery), VolumeError> {
         let medium: Arc<dyn Medium> = Arc::new(medium);
         let superblock = load::superblock(&medium)?;
         let id = superblock.identity.clone();
@@ -130,20 +146,21 @@ impl Volume {
         refuse_impossible(&image.state.valid_before, &image.geometry, &image.rows)?;
         let crowded = image.superblock.epochs.len() > MOST_EPOCHS / 2;
         let is_renamed = image.state.placed.is_renamed;
-        let (mut volume, recovery) = Self::open_image(medium, image, tables, memory)?;
+        let (mut volume, recovery) = Self::open_image(medium, image, tables, (memory, index))?;
         if crowded || is_renamed {
             volume.checkpoint()?;
         }
         Ok((volume, recovery))
     }
 
-    /// The volume of an image, with these tables and so much memory. Opens an epoch of it.
+    /// The volume of an image, with these tables, so much memory and where its index is kept. Opens an epoch of it.
     pub(crate) fn open_image(
         medium: Arc<dyn Medium>,
         mut image: Image,
         tables: TableStore,
-        memory: MemoryShares,
+        (memory, index): (MemoryShares, Option<Arc<dyn Medium>>),
     ) -> Result<(Self, Recovery), VolumeError> {
+        let closed = image.recovery.closed.then_some(image.superblock.epoch);
         let (superblock, recovery) = (next_epoch(&image)?, image.recovery);
         let areas = image.areas.clone();
         // What was read may lie in a cache alone: the process before may have ended without a barrier.
@@ -154,7 +171,7 @@ impl Volume {
         let bounds = RecoveryBounds::default();
         // How many rows such events changed is not counted again: one more begins with a checkpoint.
         let bulk_rows = if image.state.has_bulk { bounds.rows } else { 0 };
-        let mut layer = layer(
+        let layer = layer(
             Arc::clone(&medium),
             image,
             (superblock.epoch, memory.index_entries),
@@ -165,13 +182,15 @@ impl Volume {
         }
         // What was needed to recover has gone.
         tables.grow(memory.tables);
-        let (unindexed, has_unseen_packs) = look_around(layer.as_mut(), &tables)?;
-        // Nothing but pages of tables, to where nothing lies, is written before all that an opening reads has been read.
-        let superblock = write_superblock(&medium, &areas, superblock)?;
+        let stored_index = index.zip(layer.index()).map(|(medium, index)| {
+            let key = superblock.identity.key;
+            StoredIndex::new(medium, key, index, closed.map(u64::from))
+        });
+        let unindexed = layer.index().map(|_| ObjectId(0));
         let mut volume = Volume {
             layer,
             tables,
-            superblock,
+            superblock: superblock.clone(),
             notes,
             clock: None,
             stamp,
@@ -179,9 +198,13 @@ impl Volume {
             bulk_rows,
             findings: Vec::new(),
             reported: HashSet::new(),
+            stored_index,
             unindexed,
-            has_unseen_packs,
+            has_unseen_packs: true,
         };
+        volume.look_around()?;
+        // Nothing but pages of tables, to where nothing lies, is written before all that an opening reads has been read.
+        volume.superblock = write_superblock(&medium, &areas, superblock)?;
         for Lost { unit, .. } in lost {
             volume.note_finding(
                 unit,
@@ -194,21 +217,21 @@ impl Volume {
         volume.heed_clocks();
         Ok((volume, recovery))
     }
-}
 
-/// Looks at what is stored, as much as an opening has time for ([`Volume::look_at_rest`]): where the index goes on to be
-/// filled, and whether there are more packed pages. A page of the tables that does not hold hides what is in it from this, and
-/// does nothing else.
-fn look_around(
-    layer: &mut dyn Layer,
-    tables: &TableStore,
-) -> Result<(Option<ObjectId>, bool), VolumeError> {
-    let before = layer.core().flash().failures_of_tables();
-    let unindexed = layer.fill_index(ObjectId(0), SEEN_AT_OPENING);
-    let has_unseen_packs = layer.look_at_packs(SEEN_AT_OPENING);
-    if let Some(MetadataError::Medium(error)) = tables.stored().take_error() {
-        return Err(error.into());
+    /// Looks at what is stored, as much as an opening has time for ([`Volume::look_at_rest`]). A page of the tables that does
+    /// not hold hides what is in it from this, and does nothing else.
+    fn look_around(&mut self) -> Result<(), VolumeError> {
+        let before = self.table_failures();
+        for _ in 0..READS_AT_OPENING {
+            if let Some(pages) = self.index_pages_to_read() {
+                self.take_index_pages(&pages.read());
+            }
+        }
+        self.look_further(SEEN_AT_OPENING);
+        if let Some(MetadataError::Medium(error)) = self.tables.stored().take_error() {
+            return Err(error.into());
+        }
+        self.layer.core().flash().forgive_tables(before);
+        Ok(())
     }
-    layer.core().flash().forgive_tables(before);
-    Ok((unindexed, has_unseen_packs))
 }

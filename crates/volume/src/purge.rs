@@ -109,6 +109,9 @@ impl Volume {
             self.layer.core_mut().flash_mut().discard_old_journal()?;
         }
         self.flush()?;
+        if let Some(stored) = &mut self.stored_index {
+            stored.forget();
+        }
         Ok(Purged {
             erased: Some(erased),
             ..purged

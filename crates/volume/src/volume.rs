@@ -12,6 +12,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use flashlore_content::dedup::DedupCounters;
+use flashlore_content::dedup::bounded::pages::AsOf;
 use flashlore_content::{PAGE_BYTES, PageBytes};
 use flashlore_flash::{Lpn, ObjectId, Ppn};
 use flashlore_ftl::content::encoding::EncodingCounters;
@@ -29,6 +30,7 @@ use crate::format::{Areas, Change, ClockNote, Identity, ObjectNote, Record, Supe
 use crate::layer::{Layer, Written};
 use crate::nand::{self, Nand};
 use crate::notes::Notes;
+use crate::stored_index::{PagesToRead, ReadPages, StoredIndex};
 use crate::superblocks::write_superblock;
 use crate::survey::{IndexState, StoredAs, Survey, TableState};
 use crate::tables::TableStore;
@@ -112,7 +114,10 @@ pub struct Volume {
     pub(crate) findings: Vec<Finding>,
     /// Units that are among the findings, or were.
     pub(crate) reported: HashSet<UnitPlace>,
-    /// From which handle on what was stored when the volume was opened is not in the fingerprint index yet.
+    /// Where the fingerprint index is kept while the volume is closed.
+    pub(crate) stored_index: Option<StoredIndex>,
+    /// From which handle on what was stored when the volume was opened is not in the fingerprint index yet, once all pages
+    /// of that were read.
     pub(crate) unindexed: Option<ObjectId>,
     /// Whether there are packed pages that nobody has looked at since then.
     pub(crate) has_unseen_packs: bool,
@@ -182,7 +187,15 @@ impl Volume {
 
     /// What the fingerprint index knows, if equal pages are stored once.
     pub fn index_state(&self) -> Option<IndexState> {
-        self.layer.index_state()
+        let index = self.layer.index()?;
+        let counters = index.counters();
+        Some(IndexState {
+            entries: index.len(),
+            capacity: index.capacity(),
+            memory: index.heap_bytes() as u64,
+            misses: counters.misses,
+            doubtful_misses: counters.doubtful_misses,
+        })
     }
 
     /// What encoding counted since the volume was opened, if values are encoded.
@@ -523,20 +536,65 @@ impl Volume {
         Ok(self.layer.core_mut().flash_mut().discard_kept(most)?)
     }
 
-    /// Looks at what was stored when the volume was opened: enters so many objects into the fingerprint index, and counts
-    /// what is dead in as many packed pages. Whether any is left. What is not entered is not found as a duplicate, and a
-    /// block in which nobody knows of dead values is collected later than it might be.
+    /// Looks at what was stored when the volume was opened: reads some of the fingerprint index as it was kept, and once
+    /// that is done enters so many objects into it that it does not know; and counts what is dead in as many packed pages.
+    /// Whether any is left. What is not entered is not found as a duplicate, and a block in which nobody knows of dead
+    /// values is collected later than it might be.
     pub fn look_at_rest(&mut self, most: u32) -> bool {
-        let before = self.layer.core().flash().failures_of_tables();
-        if let Some(from) = self.next_unindexed() {
+        let before = self.table_failures();
+        self.look_further(most);
+        // A page of the tables that cannot be read hides what is in it from this, and does nothing else.
+        self.layer.core().flash().forgive_tables(before);
+        self.has_unseen()
+    }
+
+    /// The same, and what cannot be read is not forgiven.
+    pub(crate) fn look_further(&mut self, most: u32) {
+        if let Some(pages) = self.index_pages_to_read() {
+            self.take_index_pages(&pages.read());
+        } else if let Some(from) = self.next_unindexed() {
             self.unindexed = self.layer.fill_index(from, most);
         }
         if self.has_unseen_packs {
             self.has_unseen_packs = self.layer.look_at_packs(most);
         }
-        // A page of the tables that cannot be read hides what is in it from this, and does nothing else.
-        self.layer.core().flash().forgive_tables(before);
-        self.unindexed.is_some() || self.has_unseen_packs
+    }
+
+    /// Whether [`Volume::look_at_rest`] has anything to look at.
+    fn has_unseen(&self) -> bool {
+        self.index_pages_to_read().is_some() || self.unindexed.is_some() || self.has_unseen_packs
+    }
+
+    /// Pages of the fingerprint index, as it was kept, that nobody has read yet.
+    pub(crate) fn index_pages_to_read(&self) -> Option<PagesToRead> {
+        self.stored_index.as_ref()?.to_read()
+    }
+
+    /// Enters what was read of the index. Answers as [`Volume::look_at_rest`].
+    pub(crate) fn take_index_pages(&mut self, read: &ReadPages) -> bool {
+        let index = self.layer.index_mut();
+        if let (Some(stored), Some((index, handles))) = (&mut self.stored_index, index) {
+            stored.take(read, index, handles);
+            if stored.to_read().is_none() {
+                self.unindexed = stored.unentered();
+            }
+            index.set_incomplete(self.unindexed.is_some());
+        }
+        self.has_unseen()
+    }
+
+    /// Keeps the fingerprint index for the next opening.
+    fn keep_index(&mut self) {
+        while let Some(pages) = self.index_pages_to_read() {
+            self.take_index_pages(&pages.read());
+        }
+        if let (Some(stored), Some(index)) = (&self.stored_index, self.layer.index()) {
+            let as_of = AsOf {
+                state: self.superblock.epoch.into(),
+                entered: self.unindexed.map_or(u32::MAX, |object| object.0),
+            };
+            stored.write(index, as_of);
+        }
     }
 
     /// What is to be done soon.
@@ -552,7 +610,7 @@ impl Volume {
                 || nand.journal.is_full_to(4)
                 || self.tables.wants_checkpoint(),
             discard: nand.keeps_too_many(),
-            rest: self.unindexed.is_some() || self.has_unseen_packs,
+            rest: self.has_unseen(),
         }
     }
 
@@ -603,7 +661,8 @@ impl Volume {
         flushed.map_err(|error| VolumeError::of(error, Lpn(0)))
     }
 
-    /// Ends the use of a volume with a checkpoint; last of all its superblock says that nobody uses it.
+    /// Ends the use of a volume with a checkpoint; last of all its superblock says that nobody uses it. Then the fingerprint
+    /// index is kept, where there is a place for that.
     ///
     /// # Errors
     /// As [`Volume::flush`]. The next opening finds a volume that was not closed then.
@@ -614,9 +673,10 @@ impl Volume {
         let nand = self.layer.core().flash();
         let closed = Superblock {
             in_use: false,
-            ..self.superblock
+            ..self.superblock.clone()
         };
         write_superblock(&*nand.medium, &nand.areas, closed)?;
+        self.keep_index();
         Ok(())
     }
 

@@ -1,11 +1,17 @@
 //! The fingerprint index of a volume: what it says of itself, also when it is opened anew, and that what it forgets is
 //! stored apart and read as it was.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use flashlore_flash::Lpn;
-use flashlore_medium::MemoryMedium;
-use flashlore_volume::{Identity, Policy, Volume, bytes_needed, create};
+use flashlore_medium::{
+    Failure, Faults, FaultyMedium, Medium, MemoryMedium, Overlay, When, WriteFault,
+};
+use flashlore_volume::{
+    HistoryIdentity, Identity, MemoryShares, Policy, Volume, bytes_needed, create,
+    stored_index_bytes,
+};
 
 use crate::support::{POLICIES, Shape, contents, page};
 
@@ -96,4 +102,273 @@ fn one_that_is_too_small_says_what_that_may_have_cost_and_costs_nothing_else() {
 fn a_volume_that_does_not_deduplicate_has_none() {
     let (_, volume) = new(&SHAPE.identity(Policy::Plain));
     assert_eq!(volume.index_state(), None);
+}
+
+/// Room for a volume of [`SHAPE`] that keeps its index, and for the index.
+struct Kept {
+    medium: Arc<MemoryMedium>,
+    index: Arc<dyn Medium>,
+}
+
+impl Kept {
+    fn new(id: &Identity) -> Kept {
+        let medium = Arc::new(MemoryMedium::new(bytes_needed(id).unwrap() as usize));
+        create(&*medium, id).unwrap();
+        let bytes = stored_index_bytes(id, &MemoryShares::default());
+        Kept {
+            medium,
+            index: Arc::new(MemoryMedium::new(bytes as usize)),
+        }
+    }
+
+    fn open(&self) -> Volume {
+        let medium = Arc::clone(&self.medium);
+        let index = Some(Arc::clone(&self.index));
+        let opened = Volume::open_keeping_index(medium, MemoryShares::default(), index);
+        opened.unwrap().0
+    }
+
+    /// What the medium of the index holds.
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.index.len() as usize];
+        self.index.read(0, &mut bytes).unwrap();
+        bytes
+    }
+}
+
+/// Looks at what an opening left, to the end.
+fn at_rest(volume: &mut Volume) {
+    while volume.look_at_rest(1 << 10) {}
+}
+
+/// Whether a page is found as a duplicate, when it is written to this address.
+fn is_found(volume: &mut Volume, lpn: u32, value: u32) -> bool {
+    let before = volume.dedup_counters().unwrap().hits;
+    volume.write(1, Lpn(lpn), &page(value)).unwrap();
+    volume.dedup_counters().unwrap().hits > before
+}
+
+/// The identity of a volume whose index has more pages than an opening reads.
+fn large() -> Identity {
+    let shape = Shape {
+        exported: 400_000,
+        blocks: 900,
+        pages_per_block: 256,
+        index_entries: 400_000,
+        journal_bytes: 32 << 20,
+        ..SHAPE
+    };
+    shape.identity(Policy::Dedup)
+}
+
+#[test]
+fn after_a_clean_end_the_index_is_there_and_no_row_was_looked_at() {
+    for policy in [Policy::Dedup, Policy::DedupTrusted] {
+        let kept = Kept::new(&SHAPE.identity(policy));
+        let mut volume = kept.open();
+        shared(&mut volume, 77);
+        volume.close().unwrap();
+        let misses = |volume: &Volume| volume.table_state().misses;
+        let (without, _) = Volume::open(Overlay::new(Arc::clone(&kept.medium))).unwrap();
+        let mut with = kept.open();
+        assert!(!with.chores().rest);
+        assert!(misses(&with) < misses(&without), "{policy:?}");
+        assert_eq!(with.index_state().unwrap().entries, 180, "{policy:?}");
+        assert!(is_found(&mut with, 399, 77), "{policy:?}");
+        // What is not found was never stored: nothing is doubtful.
+        assert!(!is_found(&mut with, 398, 1_000));
+        assert_eq!(with.index_state().unwrap().doubtful_misses, 0, "{policy:?}");
+        with.check().unwrap();
+    }
+}
+
+#[test]
+fn a_large_index_is_read_step_by_step_and_kept_whole_by_whoever_closes_before_the_end() {
+    let kept = Kept::new(&large());
+    let mut volume = kept.open();
+    for value in 1..=1_000 {
+        volume.write(1, Lpn(value), &page(value)).unwrap();
+    }
+    volume.close().unwrap();
+    let volume = kept.open();
+    let read = volume.index_state().unwrap().entries;
+    assert!(volume.chores().rest && read < 1_000, "{read}");
+    // What nobody has read yet is not written over.
+    volume.close().unwrap();
+    let mut volume = kept.open();
+    assert!(!is_found(&mut volume, 2_000, 5_000));
+    assert_eq!(volume.index_state().unwrap().doubtful_misses, 1);
+    at_rest(&mut volume);
+    assert_eq!(volume.index_state().unwrap().entries, 1_001);
+    for value in (1..=1_000).chain([5_000]) {
+        assert!(is_found(&mut volume, 300_000 + value, value), "{value}");
+    }
+    assert!(!is_found(&mut volume, 2_001, 5_001));
+    assert_eq!(volume.index_state().unwrap().doubtful_misses, 1);
+    volume.check().unwrap();
+}
+
+/// Rows that an opening has not come to are entered by the next ones, which go on where it was.
+#[test]
+fn whoever_closes_before_all_rows_are_entered_tells_where_to_go_on() {
+    let kept = Kept::new(&large());
+    let mut volume = kept.open();
+    for value in 1..=300_000 {
+        volume.write(1, Lpn(value), &page(value)).unwrap();
+    }
+    volume.flush().unwrap();
+    // The process is killed: nothing of the index is kept.
+    drop(volume);
+    let before = kept.open();
+    assert!(before.chores().rest);
+    // A few leave sets that are full.
+    let most = 299_000..=300_000;
+    let entries = |volume: &Volume| volume.index_state().unwrap().entries;
+    assert!(!most.contains(&entries(&before)));
+    before.close().unwrap();
+    let mut after = kept.open();
+    at_rest(&mut after);
+    assert!(most.contains(&entries(&after)));
+    let misses = after.table_state().misses;
+    after.close().unwrap();
+    let mut whole = kept.open();
+    at_rest(&mut whole);
+    assert!(most.contains(&entries(&whole)));
+    // The one before read the rows from there on, this one none.
+    assert!(whole.table_state().misses < misses);
+    whole.check().unwrap();
+}
+
+#[test]
+fn after_a_crash_what_was_kept_is_read_and_what_was_stored_since_is_found_too() {
+    let kept = Kept::new(&SHAPE.identity(Policy::Dedup));
+    let mut volume = kept.open();
+    for value in 1..=100 {
+        volume.write(1, Lpn(value), &page(value)).unwrap();
+    }
+    volume.close().unwrap();
+    let mut volume = kept.open();
+    for value in 101..=200 {
+        volume.write(1, Lpn(value), &page(value)).unwrap();
+    }
+    // Half of what was kept goes, and others get their handles.
+    for value in 1..=50 {
+        volume.write(1, Lpn(value), &page(1_000 + value)).unwrap();
+    }
+    volume.flush().unwrap();
+    drop(volume);
+    let mut volume = kept.open();
+    at_rest(&mut volume);
+    for value in (51..=200).chain(1_001..=1_050) {
+        assert!(is_found(&mut volume, 300, value), "{value}");
+    }
+    for value in 1..=50 {
+        assert!(!is_found(&mut volume, 300, value), "{value}");
+    }
+    volume.check().unwrap();
+}
+
+/// An older file put back, one of another volume, damaged pages, one too short, and a store that fails: everything stored
+/// is found all the same.
+#[test]
+fn whatever_the_kept_index_holds_what_is_stored_is_found() {
+    // An index of four pages.
+    let shape = Shape {
+        exported: 2_000,
+        blocks: 200,
+        index_entries: 2_000,
+        ..SHAPE
+    };
+    let kept = Kept::new(&shape.identity(Policy::Dedup));
+    let mut volume = kept.open();
+    volume.write(1, Lpn(1), &page(1)).unwrap();
+    volume.close().unwrap();
+    let older = kept.bytes();
+    let mut volume = kept.open();
+    for value in 2..=200 {
+        volume.write(1, Lpn(value), &page(value)).unwrap();
+    }
+    volume.close().unwrap();
+    let newest = kept.bytes();
+    let damaged = |at: usize| {
+        let mut bytes = newest.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    let mixed = [&older[..4096], &newest[4096..]].concat();
+    let len = newest.len();
+    let memory = |bytes: &[u8]| -> Arc<dyn Medium> {
+        let medium = MemoryMedium::new(bytes.len());
+        medium.write(0, bytes).unwrap();
+        Arc::new(medium)
+    };
+    let faulty = |unreadable: Range<u64>, writes: Option<WriteFault>| -> Arc<dyn Medium> {
+        let faults = Faults {
+            unreadable: vec![unreadable],
+            writes,
+            ..Faults::default()
+        };
+        Arc::new(FaultyMedium::new(memory(&newest), faults))
+    };
+    assert!(len > 4096, "more than one page");
+    let full = WriteFault {
+        when: When::From(0),
+        failure: Failure::NoSpace,
+    };
+    let all = len as u64;
+    for (what, index) in [
+        ("older", memory(&older)),
+        ("mixed", memory(&mixed)),
+        ("damaged head", memory(&damaged(17))),
+        ("damaged state", memory(&damaged(4096 + 24))),
+        ("damaged entry", memory(&damaged(len - 4000))),
+        ("short", memory(&newest[..4096])),
+        ("none", memory(&[])),
+        ("noise", memory(&vec![0xA5; len])),
+        ("unreadable", faulty(0..4096, None)),
+        ("all unreadable", faulty(0..all, None)),
+        ("unwritable", faulty(0..0, Some(full))),
+    ] {
+        let medium = Arc::new(Overlay::new(Arc::clone(&kept.medium)));
+        for round in 0..2 {
+            let index = Some(Arc::clone(&index));
+            let memory = MemoryShares::default();
+            let opened = Volume::open_keeping_index(Arc::clone(&medium), memory, index);
+            let mut volume = opened.unwrap().0;
+            at_rest(&mut volume);
+            for value in 1..=200 {
+                let is_found = is_found(&mut volume, 300, value);
+                assert!(is_found, "{what}, round {round}: {value}");
+            }
+            volume.check().unwrap();
+            volume.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn nothing_of_what_was_purged_stays_in_the_kept_index() {
+    let kept = Kept::new(&Identity {
+        history: Some(HistoryIdentity {
+            entries: 400,
+            least_window: 0,
+            protected: false,
+        }),
+        ..SHAPE.identity(Policy::Dedup)
+    });
+    let mut volume = kept.open();
+    for value in 1..=100 {
+        volume.write(1, Lpn(value), &page(value)).unwrap();
+    }
+    volume.close().unwrap();
+    assert!(kept.bytes().iter().any(|&byte| byte != 0));
+    let mut volume = kept.open();
+    volume.trim(2, Lpn(1)).unwrap();
+    volume.purge_and_erase(3, Lpn(0)..Lpn(400)).unwrap();
+    assert!(kept.bytes().iter().all(|&byte| byte == 0));
+    drop(volume);
+    let mut volume = kept.open();
+    at_rest(&mut volume);
+    assert!(is_found(&mut volume, 300, 2));
+    volume.check().unwrap();
 }

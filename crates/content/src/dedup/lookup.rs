@@ -134,19 +134,23 @@ impl FingerprintIndex for LruIndex {
     }
 }
 
+impl BoundedIndex {
+    /// The budget of one with room for so many entries, in bytes.
+    pub fn budget_for(entries: u32) -> u64 {
+        match entries {
+            0 => 0,
+            entries => Self::least_budget() + u64::from(entries) * BYTES_FOR_ONE,
+        }
+    }
+}
+
 /// It knows 32 bits of a fingerprint, which an object keeps for it. An object is marked as indexed once it was entered,
 /// whether its entry has left since or not.
 impl FingerprintIndex for BoundedIndex {
     const MAY_BE_STALE: bool = true;
 
     fn with_entries(entries: Option<u32>, most: u32) -> Self {
-        match entries.unwrap_or(most) {
-            0 => BoundedIndex::new(0),
-            entries => {
-                let bytes = u64::from(entries) * BYTES_FOR_ONE;
-                BoundedIndex::new(BoundedIndex::least_budget() + bytes)
-            }
-        }
+        BoundedIndex::new(BoundedIndex::budget_for(entries.unwrap_or(most)))
     }
 
     fn capacity(&self) -> Option<u32> {

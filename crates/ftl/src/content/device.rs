@@ -198,6 +198,14 @@ impl<T: Parts> ContentDevice<T> {
         &self.store.policies.dedup
     }
 
+    /// The fingerprint index, to read entries into it that were written before, and how many handles its objects may have.
+    pub fn index_mut(&mut self) -> (&mut <T::Content as Content>::Index, u32) {
+        let Store {
+            policies, objects, ..
+        } = &mut self.store;
+        (&mut policies.dedup.index, objects.handles())
+    }
+
     /// What happened to host page writes.
     pub fn dedup_counters(&self) -> DedupCounters {
         self.store.policies.dedup.counters

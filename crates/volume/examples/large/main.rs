@@ -30,6 +30,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use flashlore_volume::disk::{BlockDevice, Disk, Maintainer};
 use flashlore_volume::{
     CheckOptions, MemoryShares, Recovery, Volume, check_within, load as of_medium,
+    stored_index_bytes,
 };
 
 use load::{Job, Load};
@@ -135,7 +136,8 @@ fn open(directory: &Path, mib: u64) -> Result<(Arc<Disk>, String)> {
     let id = of_medium::superblock(&medium)?.identity;
     let shares = MemoryShares::within(&id, mib << 20, None)?;
     let before = Instant::now();
-    let (volume, recovery) = Volume::open_within(medium, shares)?;
+    let index = media::index(directory, stored_index_bytes(&id, &shares))?;
+    let (volume, recovery) = Volume::open_keeping_index(medium, shares, index)?;
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH);
     clock()?;
     let now = move || clock().map_or(0, |since| since.as_nanos() as u64);

@@ -1,6 +1,7 @@
 //! The files of a volume whose data are elided: records and metadata in one, what stands for data in the other.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flashlore_flash::PageId;
@@ -44,6 +45,21 @@ pub fn open(directory: &Path) -> Result<Medium> {
     let areas = Areas::at(&superblock.identity, superblock.metadata)?;
     let elided = Elided::open(medium, directory.join("elided"))?;
     Ok(Parted::new(elided, &parts(&superblock.identity, &areas))?)
+}
+
+/// The medium of its index, of so many bytes.
+pub fn index(directory: &Path, bytes: u64) -> Result<Option<Arc<dyn flashlore_medium::Medium>>> {
+    if bytes == 0 {
+        return Ok(None);
+    }
+    let file = directory.join("index");
+    if !file.exists() {
+        FileMedium::create(&file, 0, Mode::Buffered)?;
+    }
+    let medium = FileMedium::open(&file, Mode::Buffered)?;
+    medium.shorten(bytes)?;
+    medium.extend(bytes)?;
+    Ok(Some(Arc::new(medium)))
 }
 
 /// How the flash pages of a volume lie below: all data, all records, all that stays zero.

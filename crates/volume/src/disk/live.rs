@@ -171,6 +171,11 @@ impl Disk {
 
     /// A step of [`Volume::look_at_rest`], whose pages push no others out of memory. Whether any is left.
     pub(super) fn look_at_rest(&self, most: u32) -> Result<bool, DiskError> {
+        let of_index = self.look()?.get()?.index_pages_to_read();
+        if let Some(pages) = of_index {
+            let read = pages.read();
+            return self.with(|volume| volume.take_index_pages(&read));
+        }
         let missing = |volume: &Volume| volume.missing_for_rest(most);
         let pages = self.ahead.read(&self.volume, missing)?;
         self.with(|volume| volume.look_at_rest_in(&pages, most))

@@ -9,7 +9,7 @@
 //! Everything above uses [`Layer`] and [`Versioned`]; only the code that restores a volume knows which of them it makes.
 
 use flashlore_content::Digest;
-use flashlore_content::dedup::DedupCounters;
+use flashlore_content::dedup::{BoundedIndex, DedupCounters};
 use flashlore_content::history::History;
 use flashlore_flash::{Lpn, ObjectId, PackId, PackSlot, Ppn};
 use flashlore_ftl::FtlError;
@@ -23,7 +23,7 @@ use crate::error::NandError;
 use crate::fetch::{HeldPage, PlannedEncoding};
 use crate::format::{ObjectName, ObjectNote};
 use crate::nand::Nand;
-use crate::survey::{IndexState, StoredAs, Survey};
+use crate::survey::{StoredAs, Survey};
 use crate::unit::{Proof, StoredUnit};
 
 mod objects;
@@ -87,8 +87,12 @@ pub(crate) trait Layer: Send {
     fn dedup_counters(&self) -> Option<DedupCounters> {
         None
     }
-    /// What the fingerprint index knows.
-    fn index_state(&self) -> Option<IndexState> {
+    /// The fingerprint index, where there is one.
+    fn index(&self) -> Option<&BoundedIndex> {
+        None
+    }
+    /// The same to be changed, and how many handles objects may have.
+    fn index_mut(&mut self) -> Option<(&mut BoundedIndex, u32)> {
         None
     }
     /// Enters stored objects into the fingerprint index, from a handle on and of so many handles; where to go on, if any is

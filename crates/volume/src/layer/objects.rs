@@ -24,7 +24,7 @@ use crate::error::NandError;
 use crate::fetch::{HeldPage, PlannedEncoding};
 use crate::format::{ObjectName, Slot, UnitKind};
 use crate::nand::Nand;
-use crate::survey::{IndexState, StoredAs, Survey};
+use crate::survey::{StoredAs, Survey};
 use crate::unit::{LOST, Proof, StoredUnit};
 use crate::values::{Ahead, PackedValue};
 
@@ -337,16 +337,12 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         Some(self.ftl.dedup_counters())
     }
 
-    fn index_state(&self) -> Option<IndexState> {
-        let index = &self.ftl.dedup().index;
-        let counters = index.counters();
-        (index.capacity() > 0).then(|| IndexState {
-            entries: index.len(),
-            capacity: index.capacity(),
-            memory: index.heap_bytes() as u64,
-            misses: counters.misses,
-            doubtful_misses: counters.doubtful_misses,
-        })
+    fn index(&self) -> Option<&BoundedIndex> {
+        Some(&self.ftl.dedup().index).filter(|index| index.capacity() > 0)
+    }
+
+    fn index_mut(&mut self) -> Option<(&mut BoundedIndex, u32)> {
+        Some(self.ftl.index_mut()).filter(|(index, _)| index.capacity() > 0)
     }
 
     fn encoding_counters(&self) -> Option<EncodingCounters> {

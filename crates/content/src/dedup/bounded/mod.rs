@@ -377,10 +377,11 @@ fn spread(fingerprint: u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
-/// Sets for which there is room beside the windows. The upper half of a spread fingerprint tells 2^32 sets apart.
+/// Sets for which there is room beside the windows. The upper half of a spread fingerprint tells 2^32 sets apart, and
+/// pages have 32 bits for their number.
 fn sets_within(budget: u64) -> usize {
     let sets = budget.saturating_sub(RUNS_BYTES as u64) / SET_BYTES as u64;
-    sets.min(1 << 32) as usize
+    sets.min(u32::MAX.into()) as usize
 }
 
 fn empty_sets(count: usize) -> Vec<EntrySet> {

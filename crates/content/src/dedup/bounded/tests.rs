@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use flashlore_flash::ObjectId;
 use proptest::prelude::*;
 
+use super::pages::AsOf;
 use super::runs::{RUNS, WINDOW};
 use super::set::{EntrySet, RECENT, SET_BYTES, WAYS};
 use super::{BoundedCounters, BoundedIndex, RUNS_BYTES};
@@ -205,12 +206,17 @@ fn compare(index: &BoundedIndex, model: &Model) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+const AS_OF: AsOf = AsOf {
+    state: 0x0123_4567_89ab_cdef,
+    entered: 0xfedc_ba98,
+};
+
 /// The same entries in another index, through pages.
 fn through_pages(index: &BoundedIndex) -> BoundedIndex {
     let mut read = BoundedIndex::new(index.budget());
     let mut page = [0; PAGE_BYTES];
     for number in 0..index.pages(PAGE_BYTES) {
-        index.write_page(&KEY, number, &mut page);
+        index.write_page(&KEY, number, AS_OF, &mut page);
         assert!(read.read_page(&KEY, number, &page, u32::MAX).is_some());
     }
     read
@@ -331,7 +337,7 @@ proptest! {
         // The right head, and anything behind it.
         if is_signed && bytes.len() >= 32 {
             bytes[8..16].copy_from_slice(&super::pages::MAGIC.to_le_bytes());
-            bytes[16..24].copy_from_slice(&8u64.to_le_bytes());
+            bytes[16..20].copy_from_slice(&8u32.to_le_bytes());
             let checksum = KEY.checksum(number, &[&bytes[8..]]);
             bytes[..8].copy_from_slice(&checksum.to_le_bytes());
         }
@@ -375,19 +381,20 @@ fn a_clean_end_keeps_everything() {
     // Whatever the size of a page, the last one included.
     for page_bytes in [96, 160, 512, 4096] {
         let mut read = BoundedIndex::new(index.budget());
-        let mut entries = 0;
         for number in 0..index.pages(page_bytes) {
             let mut page = vec![1; page_bytes];
-            index.write_page(&KEY, number, &mut page);
-            entries += read.read_page(&KEY, number, &page, 1_000).unwrap();
+            index.write_page(&KEY, number, AS_OF, &mut page);
+            assert_eq!(read.read_page(&KEY, number, &page, 1_000), Some(AS_OF));
         }
-        assert_eq!((read.sets == index.sets, entries), (true, index.len()));
+        assert_eq!((read.sets == index.sets, read.len()), (true, index.len()));
+        let pages = BoundedIndex::pages_within(index.budget(), page_bytes);
+        assert_eq!(pages, index.pages(page_bytes));
     }
     // Reading what is there already changes nothing.
     let before = index.sets.clone();
     let mut page = [0; PAGE_BYTES];
     for number in 0..index.pages(PAGE_BYTES) {
-        index.write_page(&KEY, number, &mut page);
+        index.write_page(&KEY, number, AS_OF, &mut page);
         index.read_page(&KEY, number, &page, 1_000);
     }
     assert_eq!(index.sets, before);
@@ -398,12 +405,12 @@ fn a_clean_end_keeps_everything() {
 fn pages_read_while_it_serves_are_older_than_what_is_there() {
     let written = filled(1, 12);
     let mut page = [0; PAGE_BYTES];
-    written.write_page(&KEY, 0, &mut page);
+    written.write_page(&KEY, 0, AS_OF, &mut page);
     let mut index = index(1);
     for object in 100..100 + RECENT as u32 {
         index.insert(object.into(), ObjectId(object));
     }
-    assert_eq!(index.read_page(&KEY, 0, &page, 1_000), Some(12));
+    assert_eq!(index.read_page(&KEY, 0, &page, 1_000), Some(AS_OF));
     for object in 100..100 + RECENT as u64 {
         assert!(
             index
@@ -418,7 +425,7 @@ fn pages_read_while_it_serves_are_older_than_what_is_there() {
 fn garbage_pages_are_ignored() {
     let index = filled(8, 90);
     let mut page = [0; PAGE_BYTES];
-    index.write_page(&KEY, 1, &mut page);
+    index.write_page(&KEY, 1, AS_OF, &mut page);
     let read = |number, page: &[u8], key: &VolumeKey, sets| {
         let mut read = self::index(sets);
         let answer = read.read_page(key, number, page, 1_000);
@@ -448,7 +455,7 @@ fn garbage_pages_are_ignored() {
     other[..8].copy_from_slice(&checksum.to_le_bytes());
     assert_eq!(read(1, &other, &KEY, 8), None);
     // A page that there is not is zeros.
-    index.write_page(&KEY, index.pages(PAGE_BYTES), &mut page);
+    index.write_page(&KEY, index.pages(PAGE_BYTES), AS_OF, &mut page);
     assert_eq!(page, [0; PAGE_BYTES]);
 }
 
@@ -458,7 +465,7 @@ fn entries_of_handles_that_there_are_not_are_left_out() {
     let mut read = self::index(8);
     let mut page = [0; PAGE_BYTES];
     for number in 0..index.pages(PAGE_BYTES) {
-        index.write_page(&KEY, number, &mut page);
+        index.write_page(&KEY, number, AS_OF, &mut page);
         read.read_page(&KEY, number, &page, 30);
     }
     assert_eq!(found(&read, 90), found(&index, 30));
@@ -569,7 +576,7 @@ fn a_budget_of_nothing_keeps_nothing() {
         assert_eq!(index.pages(4096), 0);
         assert_eq!(index.read_page(&KEY, 0, &[0; 4096], 9), None);
         let mut page = [1; 4096];
-        index.write_page(&KEY, 0, &mut page);
+        index.write_page(&KEY, 0, AS_OF, &mut page);
         assert_eq!(page, [0; 4096]);
         assert_eq!(index.check(), Ok(()));
         assert_eq!(index.coverage(10).share(), 0.0);
