@@ -186,6 +186,7 @@ fn after_a_clean_end_the_index_is_there_and_no_row_was_looked_at() {
 fn a_large_index_is_read_step_by_step_and_kept_whole_by_whoever_closes_before_the_end() {
     let kept = Kept::new(&large());
     let mut volume = kept.open();
+    at_rest(&mut volume);
     for value in 1..=1_000 {
         volume.write(1, Lpn(value), &page(value)).unwrap();
     }
@@ -198,7 +199,9 @@ fn a_large_index_is_read_step_by_step_and_kept_whole_by_whoever_closes_before_th
     let mut volume = kept.open();
     assert!(!is_found(&mut volume, 2_000, 5_000));
     assert_eq!(volume.index_state().unwrap().doubtful_misses, 1);
+    let misses = volume.table_state().misses;
     at_rest(&mut volume);
+    assert_eq!(volume.table_state().misses, misses, "no row is looked at");
     assert_eq!(volume.index_state().unwrap().entries, 1_001);
     for value in (1..=1_000).chain([5_000]) {
         assert!(is_found(&mut volume, 300_000 + value, value), "{value}");
