@@ -26,8 +26,8 @@
 //! | [`error`] | what can go wrong |
 //!
 //! Inside: `journal`, `tables` and `superblocks` write, `scan`, `best`, `replay`, `place` and `restore` recover, `layer`
-//! hides which policy is on, `stored_index` keeps the fingerprint index, `encoder` and `values` are about encoded values, `dirty` and `young` about what has changed
-//! since the checkpoint.
+//! hides which policy is on, `stored_index` keeps the fingerprint index, `encoder` and `values` are about encoded values,
+//! `dirty` and `young` about what has changed since the checkpoint.
 //!
 //! Modules use each other in one direction. Below stand `format` and what is about a unit; above them `nand` and `layer`
 //! on one side and on the other what a recovery finds, from `load` to `image`. `restore` makes the one of the other,
