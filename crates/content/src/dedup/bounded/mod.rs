@@ -4,13 +4,13 @@
 //! objects. This one keeps everything in a budget of bytes, whatever the volume is. What leaves it is not found any
 //! more, as with the window of VDO's index and CA-SSD's LRU.
 //!
-//! * `set` — 12 entries in a cache line: 5⅓ bytes an entry, of which 4 are the object's handle and 1 is a tag; what
+//! * `set` — 12 entries in a cache line: 5⅓ bytes an entry, of which 4 are the object's handle and ten bits a tag; what
 //!   leaves a full set
 //! * `runs` — neighbours of objects that were found, so that one entry finds a run of duplicates (the idea of sparse
 //!   indexing, FAST 2009)
 //! * [`pages`] — the index as pages of a medium
 //!
-//! **An entry is a hint.** Its tag is a byte, it may be older than its object, and pages of an earlier life of the
+//! **An entry is a hint.** Its tag is short, it may be older than its object, and pages of an earlier life of the
 //! volume may be read into the index. So a name that the index gives may be of another object or of none: the caller
 //! compares content before it shares, and answers "no" for handles that nothing has. That is the only thing the index
 //! relies on. It can be empty after a crash, be filled in any order while it serves, and lose entries at any time; each
@@ -35,7 +35,7 @@ use flashlore_flash::ObjectId;
 use flashlore_flash::hints::{on_large_pages, prefetch};
 
 use runs::{Runs, WINDOW};
-use set::{EntrySet, Offered, SET_BYTES, WAYS};
+use set::{EntrySet, Offered, SET_BYTES, TAG_BITS, WAYS};
 
 /// Bytes of the windows of neighbours, a part of every budget.
 const RUNS_BYTES: usize = size_of::<Runs>();
@@ -85,7 +85,7 @@ impl Coverage {
 struct Home {
     set: usize,
     /// What an entry keeps of it,
-    tag: u8,
+    tag: u16,
     /// and what a window keeps.
     run_tag: u32,
 }
@@ -341,7 +341,7 @@ impl BoundedIndex {
     }
 
     /// Enters what is older than all of a set.
-    fn insert_oldest(&mut self, set: usize, tag: u8, object: ObjectId) {
+    fn insert_oldest(&mut self, set: usize, tag: u16, object: ObjectId) {
         if object.is_some() {
             let offered = self.sets[set].insert_oldest(tag, object);
             self.count(offered);
@@ -362,7 +362,7 @@ impl BoundedIndex {
         (!self.sets.is_empty()).then(|| Home {
             // The upper half scaled to the number of sets: any number of them will do.
             set: (((spread >> 32) * self.sets.len() as u64) >> 32) as usize,
-            tag: spread as u8,
+            tag: spread as u16 & ((1 << TAG_BITS) - 1),
             run_tag: spread as u32,
         })
     }

@@ -16,9 +16,9 @@
 //! | bytes of a set | what |
 //! |---|---|
 //! | 4 times 12 | handles plus 1, the entry used last first; 0 where there is none |
-//! | 12 | their tags |
+//! | 12 | their tags but for two bits |
+//! | 3 | these, those of the first entry lowest |
 //! | 1 | 1 if the set has evicted entries, otherwise 0 |
-//! | 3 | zero |
 //!
 //! A page by itself is whole or is ignored, whatever the others are: pages may be written while the index is in use, a
 //! crash may leave some of them old, and the index that they are read into may hold entries already. Each says of which

@@ -34,7 +34,7 @@ fn spread(number: u64) -> u64 {
 /// The reference model: a list for each set and for each window, all the newest first.
 #[derive(Clone)]
 struct Model {
-    sets: Vec<Vec<(u8, u32)>>,
+    sets: Vec<Vec<(u16, u32)>>,
     evicted: Vec<bool>,
     runs: Vec<Vec<(u32, u32)>>,
     counters: BoundedCounters,
@@ -50,10 +50,10 @@ impl Model {
         }
     }
 
-    fn place(&self, fingerprint: u64) -> (usize, u8, u32) {
+    fn place(&self, fingerprint: u64) -> (usize, u16, u32) {
         let spread = spread(fingerprint);
         let set = (u128::from(spread >> 32) * self.sets.len() as u128) >> 32;
-        (set as usize, spread as u8, spread as u32)
+        (set as usize, (spread % 1024) as u16, spread as u32)
     }
 
     fn find(&self, fingerprint: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
@@ -544,11 +544,7 @@ fn a_smaller_budget_keeps_the_newest() {
     });
     assert_eq!(found(&index, 100), 50);
     index.resize(budget(64), |object| Some(u64::from(object.0) + 1));
-    assert!(
-        index.len() < 5,
-        "a tag of a byte agrees by chance: {}",
-        index.len()
-    );
+    assert!(index.len() < 5, "a tag agrees by chance: {}", index.len());
     // Nothing, and back.
     index.resize(0, known);
     assert_eq!((index.len(), index.check()), (0, Ok(())));
