@@ -34,7 +34,8 @@ fn identity(policy: Policy, exported: u32, spare: u32) -> Identity {
         pages_per_block: 64,
         units_per_page: 16,
         alignment: 4096,
-        index_entries: exported / 4,
+        // As `create` makes it: room for all values.
+        index_entries: exported,
         journal_bytes: 32 << 20,
     }
 }

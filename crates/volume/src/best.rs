@@ -1,6 +1,6 @@
 //! The best unit of every write, among all that a recovery found.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::scan::FoundUnit;
 
@@ -8,13 +8,13 @@ use crate::scan::FoundUnit;
 pub(crate) struct Best<'a> {
     found: &'a [FoundUnit],
     /// By write sequence number, the place among those found.
-    places: HashMap<u64, u32>,
+    places: FxHashMap<u64, u32>,
 }
 
 impl<'a> Best<'a> {
     /// Judges units by their rank, the first among equals. Those without a write sequence number are of no use here.
     pub fn of(found: &'a [FoundUnit]) -> Self {
-        let mut places = HashMap::new();
+        let mut places = FxHashMap::default();
         for (place, unit) in (0..).zip(found) {
             if unit.record.write_seq == 0 {
                 continue;

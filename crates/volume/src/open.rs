@@ -1,12 +1,12 @@
 //! Making a volume, and opening one: load, scan, replay, and the durable opening of an epoch.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use flashlore_flash::ObjectId;
 use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_medium::{AlignedBuf, Medium, MediumError};
 use flashlore_metadata::{MetadataError, Store};
+use rustc_hash::FxHashSet;
 
 use crate::bounds::RecoveryBounds;
 use crate::error::{NandError, VolumeError};
@@ -197,7 +197,7 @@ impl Volume {
             bounds,
             bulk_rows,
             findings: Vec::new(),
-            reported: HashSet::new(),
+            reported: FxHashSet::default(),
             stored_index,
             unindexed,
             has_unseen_packs: true,

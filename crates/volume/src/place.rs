@@ -7,14 +7,13 @@
 //! Invariants: every object named has a row; the base of a packed one has, and needs none itself; the slots of a
 //! packed page are those on the medium, in their order.
 
-use std::collections::{HashMap, HashSet};
-
 use flashlore_flash::geometry::UNIT_BYTES;
 use flashlore_flash::{ObjectId, PackId, PackSlot, Ppn};
 use flashlore_ftl::mapping::objects::FoundPack;
 use flashlore_ftl::mapping::packs::{
     HEADER_BYTES, MOST_BYTES, NewPack, RestoredPack, SLOT_BYTES, slot_bytes,
 };
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::best::Best;
 use crate::error::VolumeError;
@@ -55,9 +54,9 @@ pub(crate) struct Placed {
     /// Those that it does not have.
     pub new_packs: Vec<NewPack>,
     /// Handles of values that stand in the journal alone, and which value it is.
-    pub in_journal: HashMap<ObjectId, ValueIndex>,
+    pub in_journal: FxHashMap<ObjectId, ValueIndex>,
     /// Handles of writes since the checkpoint.
-    pub made: HashMap<u64, ObjectId>,
+    pub made: FxHashMap<u64, ObjectId>,
     /// One of them has another handle than it had: what the medium says of it until the next checkpoint does not
     /// hold for what is written from here on.
     pub is_renamed: bool,
@@ -300,7 +299,7 @@ impl Placing<'_> {
             Some(stays) => stays(handle),
             None => names.binary_search(&Name::Old(handle)).is_ok(),
         };
-        let mut given = HashSet::new();
+        let mut given = FxHashSet::default();
         let mut others = Vec::new();
         for name in names {
             let &Name::New(write_seq) = name else {
@@ -415,7 +414,7 @@ impl Placing<'_> {
         if let Known::Loaded(tables) = copies.known {
             self.out.packs.resize(tables.packs.len(), None);
         }
-        let with_copies: HashSet<ObjectId> = chosen.iter().map(|c| c.handle).collect();
+        let with_copies: FxHashSet<ObjectId> = chosen.iter().map(|c| c.handle).collect();
         let mut old = OldPacks::default();
         for &name in needed {
             let handle = self.handle_of(name);
@@ -443,7 +442,7 @@ impl Placing<'_> {
             .iter()
             .filter(|c| c.copy.slot.is_some_and(|slot| !slot.in_journal));
         // By unit, how many values it has, and their bytes.
-        let mut units: HashMap<Ppn, (u32, u16)> = HashMap::new();
+        let mut units: FxHashMap<Ppn, (u32, u16)> = FxHashMap::default();
         for c in in_units.clone() {
             units.entry(c.copy.ppn).or_default();
         }
@@ -453,7 +452,7 @@ impl Placing<'_> {
                 *bytes += slot_bytes(slot.length);
             }
         }
-        let mut numbers: HashMap<Ppn, u32> = HashMap::new();
+        let mut numbers: FxHashMap<Ppn, u32> = FxHashMap::default();
         for Chosen { handle, copy, .. } in in_units {
             let (slots, written_bytes) = units[&copy.ppn];
             let number = *numbers.entry(copy.ppn).or_insert_with(|| {
@@ -501,8 +500,8 @@ impl Placing<'_> {
 #[derive(Default)]
 struct OldPacks {
     /// By page, what the slots in use take.
-    named: HashMap<PackId, u32>,
-    slots: HashSet<(PackId, PackSlot)>,
+    named: FxHashMap<PackId, u32>,
+    slots: FxHashSet<(PackId, PackSlot)>,
 }
 
 impl OldPacks {

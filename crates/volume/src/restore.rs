@@ -1,6 +1,6 @@
 //! The translation layer over what a recovery found.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flashlore_content::history::History;
@@ -18,6 +18,7 @@ use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_ftl::{ContentDevice, PlainFtl};
 use flashlore_medium::Medium;
 use flashlore_metadata::StoredTables;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dirty::DirtyPages;
 use crate::encoder::Bytes;
@@ -227,12 +228,12 @@ impl Recovered {
         mut packs: PacksIn<T>,
     ) -> InTables<T> {
         let state = &self.state;
-        let made: HashSet<ObjectId> = state.placed.made.values().copied().collect();
+        let made: FxHashSet<ObjectId> = state.placed.made.values().copied().collect();
         let row = |handle: ObjectId| Some((handle, changes.objects.get(handle.index())?));
         let changed = state.placed.changed.iter().copied().filter_map(row);
         let mut owners = Vec::new();
         let (mut new, mut moved) = (Vec::new(), Vec::new());
-        let mut seen = HashSet::new();
+        let mut seen = FxHashSet::default();
         for (handle, row) in changed.filter(|(handle, _)| seen.insert(*handle)) {
             let found = found_object(handle, &row);
             owners.extend(own_unit(&found));
@@ -437,7 +438,7 @@ where
 
 /// The blocks that go on: of each stream the one opened last.
 fn newest_open(active: &BTreeMap<BlockId, ActiveBlock>) -> Vec<BlockId> {
-    let mut newest: HashMap<u8, (u64, BlockId)> = Default::default();
+    let mut newest: FxHashMap<u8, (u64, BlockId)> = Default::default();
     for (&block, found) in active {
         let at = newest.entry(found.stream as u8).or_insert((0, block));
         *at = (*at).max((found.generation, block));

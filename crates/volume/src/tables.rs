@@ -9,7 +9,6 @@
 //! Invariants: a row that differs from what the store has is in a page that is marked as changed; the commit that has begun
 //! last is that of the open checkpoint, or of the last one.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,6 +21,7 @@ use flashlore_ftl::mapping::objects::Object;
 use flashlore_ftl::mapping::packs::Pack;
 use flashlore_medium::Medium;
 use flashlore_metadata::{Access, Fetch, Judge, MetadataError, Store, StoredTables, TablePlan};
+use rustc_hash::FxHashMap;
 
 use crate::error::{NandError, VolumeError};
 use crate::format::cursor::Writer;
@@ -42,7 +42,7 @@ pub(crate) struct TableStore {
     /// At which of those that are handed over, and at which page of it, cleaning goes on.
     cursor: (usize, PageInTable),
     /// Checksums of the pages of pins and notes, as they were written last.
-    written: HashMap<(u8, PageInTable), u64>,
+    written: FxHashMap<(u8, PageInTable), u64>,
 }
 
 /// Bytes of the row of an object that say where it lies, whatever is kept of its digest.
@@ -100,7 +100,7 @@ impl TableStore {
             id: id.clone(),
             stored: StoredTables::new(store, ids.map(|name| Table::named(name).id())),
             cursor: (0, PageInTable(0)),
-            written: HashMap::new(),
+            written: FxHashMap::default(),
         })
     }
 

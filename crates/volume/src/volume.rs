@@ -8,7 +8,6 @@
 //! Once so much has been written since the last checkpoint that a recovery would take long, or the journal
 //! is half full, the next operation takes a checkpoint first.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use flashlore_content::dedup::DedupCounters;
@@ -21,6 +20,7 @@ use flashlore_ftl::policies::options::SimilarOptions;
 use flashlore_ftl::{Counters, FtlError};
 use flashlore_medium::{Medium, MediumError};
 use flashlore_metadata::StoredTables;
+use rustc_hash::FxHashSet;
 
 use crate::bounds::RecoveryBounds;
 use crate::error::{NandError, VolumeError};
@@ -113,7 +113,7 @@ pub struct Volume {
     pub(crate) bulk_rows: u64,
     pub(crate) findings: Vec<Finding>,
     /// Units that are among the findings, or were.
-    pub(crate) reported: HashSet<UnitPlace>,
+    pub(crate) reported: FxHashSet<UnitPlace>,
     /// Where the fingerprint index is kept while the volume is closed.
     pub(crate) stored_index: Option<StoredIndex>,
     /// From which handle on what was stored when the volume was opened is not in the fingerprint index yet, once all pages

@@ -5,9 +5,8 @@
 //!
 //! Invariants: each block that holds a copy of such a write has it in its list; each is declared dead once at most.
 
-use std::collections::{HashMap, HashSet};
-
 use flashlore_flash::{BlockId, Lpn, ObjectId};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::format::packed::Head;
 
@@ -23,18 +22,18 @@ pub(crate) struct Young {
 
 /// All of them.
 pub(crate) struct YoungWrites {
-    by_block: HashMap<BlockId, Vec<Young>>,
+    by_block: FxHashMap<BlockId, Vec<Young>>,
     count: u64,
-    dead: HashSet<u64>,
+    dead: FxHashSet<u64>,
 }
 
 impl YoungWrites {
     /// Those that a recovery found.
-    pub fn new(by_block: HashMap<BlockId, Vec<Young>>) -> Self {
+    pub fn new(by_block: FxHashMap<BlockId, Vec<Young>>) -> Self {
         YoungWrites {
             count: by_block.values().map(|writes| writes.len() as u64).sum(),
             by_block,
-            dead: HashSet::new(),
+            dead: FxHashSet::default(),
         }
     }
 

@@ -16,10 +16,10 @@
 //! 3. An entry taken from the middle becomes a *gap*: it keeps its stamp, belongs to no page and names no
 //!    object. At most an eighth of the places are gaps, or a few, and the first is none ([`most_places`]).
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use flashlore_flash::{EntryNumber, Lpn, ObjectId, Queue, QueueAt, Table, TableName, Tables};
+use rustc_hash::FxHashMap;
 
 use super::entry::{ChainsAt, VersionEntry};
 use crate::history::{PURGED, names_object};
@@ -526,7 +526,7 @@ impl<S: Tables> Chains<S> {
     }
 
     fn check_links(&self) -> Result<(), String> {
-        let mut newest: HashMap<Lpn, EntryNumber> = HashMap::new();
+        let mut newest: FxHashMap<Lpn, EntryNumber> = FxHashMap::default();
         for (number, entry) in self.all() {
             let lpn = entry.lpn;
             if lpn.0 >= self.pages() {

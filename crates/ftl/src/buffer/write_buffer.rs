@@ -9,10 +9,9 @@
 //! held at most once; its newest version is found, be it held or leaving, unless it was trimmed since;
 //! held, leaving and free places are all there are; the protected segment is not too long.
 
-use std::collections::HashMap;
-
 use flashlore_content::list::{List, Node};
 use flashlore_flash::Lpn;
+use rustc_hash::FxHashMap;
 
 use super::BufferPlace;
 
@@ -63,7 +62,7 @@ pub struct WriteBuffer<V> {
     pages: Vec<Node<Page<V>>>,
     free: Vec<BufferPlace>,
     /// Where the newest version of a page is.
-    newest: HashMap<Lpn, BufferPlace>,
+    newest: FxHashMap<Lpn, BufferPlace>,
     probation: List<BufferPlace>,
     protected: List<BufferPlace>,
     leaving: u32,
@@ -77,7 +76,7 @@ impl<V: Copy> WriteBuffer<V> {
             policy,
             pages: Vec::new(),
             free: Vec::new(),
-            newest: HashMap::new(),
+            newest: FxHashMap::default(),
             probation: List::default(),
             protected: List::default(),
             leaving: 0,

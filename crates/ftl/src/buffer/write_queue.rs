@@ -6,9 +6,10 @@
 //! change; the newest version of a page is found until it has left.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use flashlore_flash::Lpn;
+use rustc_hash::FxHashMap;
 
 use super::BufferPlace;
 
@@ -38,8 +39,8 @@ pub struct WriteQueue<V> {
     /// By place; grows to `places` and no further.
     changes: Vec<Queued<V>>,
     free: Vec<BufferPlace>,
-    newest: HashMap<Lpn, BufferPlace>,
-    buckets: HashMap<BucketNumber, QueueBucket>,
+    newest: FxHashMap<Lpn, BufferPlace>,
+    buckets: FxHashMap<BucketNumber, QueueBucket>,
     /// Length, oldest change and number of every bucket: the first is the largest.
     ranked: BTreeSet<(Reverse<usize>, u64, BucketNumber)>,
     pushed: u64,
@@ -56,8 +57,8 @@ impl<V: Copy> WriteQueue<V> {
             bucket_pages: bucket_pages.max(1),
             changes: Vec::new(),
             free: Vec::new(),
-            newest: HashMap::new(),
-            buckets: HashMap::new(),
+            newest: FxHashMap::default(),
+            buckets: FxHashMap::default(),
             ranked: BTreeSet::new(),
             pushed: 0,
             held: 0,

@@ -3,9 +3,8 @@
 //! A page needs its object, the packed page of that, and the same of the base. The rows of objects are gone through twice, since
 //! a base may have the higher handle, and the map once.
 
-use std::collections::{HashMap, HashSet};
-
 use flashlore_flash::{Lpn, ObjectId, Owner, PackSlot};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::data::Damage;
 use super::named::NamedObjects;
@@ -23,10 +22,10 @@ pub(super) fn findings(
     room: usize,
 ) -> Result<(Vec<Finding>, u64), VolumeError> {
     let mut needed = Needers {
-        units: HashMap::new(),
-        values: HashMap::new(),
-        met: HashSet::new(),
-        objects: HashMap::new(),
+        units: FxHashMap::default(),
+        values: FxHashMap::default(),
+        met: FxHashSet::default(),
+        objects: FxHashMap::default(),
         left: room,
         more: 0,
     };
@@ -75,12 +74,12 @@ pub(super) fn findings(
 /// What needs what cannot be read.
 struct Needers {
     /// By owner, and of a packed page by slot, which finding it is.
-    units: HashMap<Owner, Vec<u32>>,
-    values: HashMap<(Owner, PackSlot), u32>,
+    units: FxHashMap<Owner, Vec<u32>>,
+    values: FxHashMap<(Owner, PackSlot), u32>,
     /// Findings that an object needs by itself.
-    met: HashSet<u32>,
+    met: FxHashSet<u32>,
     /// The findings that each object needs.
-    objects: HashMap<ObjectId, Vec<u32>>,
+    objects: FxHashMap<ObjectId, Vec<u32>>,
     /// Room for objects and pages, and of how many there was none for.
     left: usize,
     more: u64,

@@ -1,11 +1,12 @@
 //! Reading what lies on the units of a range, in the order of the medium: whether it can be read, is what its record says, and
 //! what the map means.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use flashlore_content::PAGE_BYTES;
 use flashlore_flash::{BlockId, Geometry, Owned, Owner, PackSlot, PageId, Ppn};
 use flashlore_medium::AlignedBuf;
+use rustc_hash::FxHashSet;
 
 use super::subject::{Effort, Sentences};
 use super::units::{Claims, UnitProof, called};
@@ -43,7 +44,7 @@ pub(super) struct UnitReader<'a> {
     pub active: &'a BTreeMap<BlockId, ActiveBlock>,
     pub blocks: &'a [BlockRow],
     /// What stands for content that is nowhere, and is not read.
-    pub lost: HashSet<Ppn>,
+    pub lost: FxHashSet<Ppn>,
     pub effort: &'a Effort<'a>,
 }
 

@@ -24,7 +24,6 @@
 //! Invariants: what an opening refuses is refused here; what is told does not depend on how long the ranges are, but that of the
 //! history it is what is wrong in the first range of pages in which anything is.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use flashlore_content::{Digest, DigestTag};
@@ -33,6 +32,7 @@ use flashlore_ftl::mapping::packs::PackTallies;
 use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_medium::{AlignedBuf, Medium};
 use flashlore_metadata::{Stored, StoredPage};
+use rustc_hash::FxHashSet;
 
 use crate::error::VolumeError;
 use crate::findings::Finding;
@@ -394,7 +394,7 @@ impl CheckRun<'_> {
 
     fn places(&self) -> Places<'_> {
         let state = &self.image.state;
-        let moved: HashSet<Owner> = match self.image.superblock.identity.has_objects() {
+        let moved: FxHashSet<Owner> = match self.image.superblock.identity.has_objects() {
             true => owners_of(state.placed.changed.iter().map(|object| object.0)),
             false => owners_of(state.changed_pages.iter().map(|page| page.0)),
         };

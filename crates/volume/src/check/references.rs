@@ -4,13 +4,13 @@
 //! Of a range everything that refers to an object of it is counted: rows of the map, entries of the history, deltas. Then the
 //! rows of the range are compared with that, and the list of each of their pages.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use flashlore_content::Content;
 use flashlore_flash::{ObjectId, Row};
 use flashlore_ftl::mapping::objects::{Object, References};
 use flashlore_metadata::LinkedRows;
+use rustc_hash::FxHashSet;
 
 use super::bits::HandleBits;
 use super::named::NamedObjects;
@@ -171,7 +171,7 @@ struct ObjectRange<'a> {
     /// Nothing if nobody refers to any of them.
     counted: &'a [References],
     spilled: SpilledCounts,
-    pages_with_spilled: HashSet<u32>,
+    pages_with_spilled: FxHashSet<u32>,
     range: Range<u32>,
     /// The links of the rows of the page that goes by.
     links: Vec<u32>,

@@ -3,10 +3,11 @@
 //!
 //! Invariant: what is told of a unit is told with the range that it is in, and nothing twice.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use flashlore_flash::{BlockId, Geometry, Owned, Owner, Ppn, Row};
+use rustc_hash::FxHashSet;
 
 use super::named::NamedObjects;
 use super::subject::{Sentences, Subject};
@@ -44,7 +45,7 @@ pub(super) struct Places<'a> {
     pub active: &'a BTreeMap<BlockId, ActiveBlock>,
     pub blocks: &'a [BlockRow],
     /// What came to lie where it lies since the checkpoint.
-    pub moved: HashSet<Owner>,
+    pub moved: FxHashSet<Owner>,
 }
 
 /// The owners of the units of a range.
@@ -231,6 +232,6 @@ impl Places<'_> {
 }
 
 /// The owners with these numbers.
-pub(super) fn owners_of(numbers: impl Iterator<Item = u32>) -> HashSet<Owner> {
+pub(super) fn owners_of(numbers: impl Iterator<Item = u32>) -> FxHashSet<Owner> {
     numbers.map(Owner::numbered).collect()
 }

@@ -2,7 +2,6 @@
 //!
 //! Invariant: each row is shown once, in order; what differs from the checkpoint is shown in place of that.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use flashlore_content::PURGED;
@@ -10,6 +9,7 @@ use flashlore_content::history::{History, VersionEntry};
 use flashlore_flash::{Lpn, ObjectId, Owner, PackId, Ppn, Row, TableId};
 use flashlore_ftl::mapping::objects::FoundPack;
 use flashlore_ftl::mapping::packs::{NewPack, Pack};
+use rustc_hash::FxHashMap;
 
 use crate::error::VolumeError;
 use crate::format::cursor::Reader;
@@ -33,8 +33,8 @@ pub(super) struct ChangedSince {
     map: Vec<(u32, MapRow)>,
     objects: Vec<(u32, ObjectRow)>,
     /// How many more entries of the history name an object.
-    kept: HashMap<ObjectId, i64>,
-    gone_packs: HashMap<PackId, Ppn>,
+    kept: FxHashMap<ObjectId, i64>,
+    gone_packs: FxHashMap<PackId, Ppn>,
     new_packs: Vec<NewPack>,
 }
 
@@ -226,7 +226,7 @@ impl RowView<'_> {
     }
 
     /// How many more entries of the history name some objects than those of the checkpoint do.
-    pub fn kept_since(&self) -> HashMap<ObjectId, i64> {
+    pub fn kept_since(&self) -> FxHashMap<ObjectId, i64> {
         self.since.kept.clone()
     }
 }

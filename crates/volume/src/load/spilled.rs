@@ -1,17 +1,17 @@
 //! Counts of references that have no room in the rows of their objects.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use flashlore_flash::{ObjectId, Row};
 use flashlore_ftl::mapping::objects::SpilledPart;
+use rustc_hash::FxHashMap;
 
 use super::stored::Rows;
 use crate::error::VolumeError;
 use crate::format::Table;
 
 /// What is spilled of the counts of each object.
-pub(crate) type SpilledCounts = HashMap<ObjectId, [u32; 3]>;
+pub(crate) type SpilledCounts = FxHashMap<ObjectId, [u32; 3]>;
 
 /// The spilled counts of these objects, in so many rows.
 ///
@@ -22,7 +22,7 @@ pub(crate) fn spilled(
     used: u32,
     objects: Range<ObjectId>,
 ) -> Result<SpilledCounts, VolumeError> {
-    let mut found = SpilledCounts::new();
+    let mut found = SpilledCounts::default();
     let mut wrong = None;
     rows.each(Table::Spilled, |row, bytes| {
         let SpilledPart { object, kind, part } = SpilledPart::decode(bytes);

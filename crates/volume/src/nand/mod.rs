@@ -17,7 +17,6 @@
 //! journal names every generation; once a write or a barrier has failed nothing is written any more.
 
 use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use flashlore_flash::{
@@ -27,6 +26,7 @@ use flashlore_flash::{
 use flashlore_ftl::mapping::objects::note_of;
 use flashlore_medium::{AlignedBuf, Medium};
 use flashlore_metadata::StoredTables;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dirty::DirtyPages;
 use crate::error::NandError;
@@ -89,7 +89,7 @@ pub struct Nand {
     programs: u64,
     programs_before: u64,
     /// Flash pages read for copying.
-    sensed: HashMap<PageId, SensedPage>,
+    sensed: FxHashMap<PageId, SensedPage>,
     /// Map, objects and owners of units.
     tables: StoredTables<ObjectNote>,
     /// Failures of the tables that have been heeded, or concerned only who looked.
@@ -106,7 +106,7 @@ pub struct Nand {
     /// Units that could not be read for copying and were left where they are.
     pub(crate) unreadable: Vec<Ppn>,
     /// Units that are known to be unreadable.
-    bad: HashSet<UnitPlace>,
+    bad: FxHashSet<UnitPlace>,
     /// Those of them of which the tables do not know yet.
     newly_bad: Vec<Ppn>,
     /// Old versions that ended at this instant or before are given up; and the same as far as the journal,
@@ -125,7 +125,7 @@ pub(crate) struct Found {
     pub position: Position,
     pub lives: Vec<BlockLife>,
     pub tables: StoredTables<ObjectNote>,
-    pub young: HashMap<BlockId, Vec<Young>>,
+    pub young: FxHashMap<BlockId, Vec<Young>>,
     /// Flash pages programmed since the checkpoint.
     pub programs: u64,
     /// The oldest instant that can be rewound to, and the same as far as it is durable.
@@ -162,7 +162,7 @@ impl Nand {
             young: YoungWrites::new(found.young),
             programs: found.programs,
             programs_before: 0,
-            sensed: HashMap::new(),
+            sensed: FxHashMap::default(),
             heeded: Cell::new(found.tables.failures()),
             tables: found.tables,
             waiting: found.waiting,
@@ -171,7 +171,7 @@ impl Nand {
             buffer: AlignedBuf::new(),
             lost: Vec::new(),
             unreadable: Vec::new(),
-            bad: HashSet::new(),
+            bad: FxHashSet::default(),
             newly_bad: Vec::new(),
             window: found.window,
             window_noted: found.window_noted,

@@ -8,10 +8,9 @@
 //! Invariant: an object that is not named here lies where the checkpoint says, and a packed page that is not named here holds
 //! something still.
 
-use std::collections::{HashMap, HashSet};
-
 use flashlore_flash::{Lpn, ObjectId, Owned, PackId, Ppn};
 use flashlore_ftl::mapping::packs::slot_bytes;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::reopened::Reopened;
 use super::state::ReplayState;
@@ -24,13 +23,13 @@ use crate::place::{Copies, Name};
 pub(super) struct Difference<'a> {
     rows: &'a StoredRows,
     /// How many references objects of the checkpoint have left whose references came or went.
-    left: HashMap<ObjectId, i64>,
+    left: FxHashMap<ObjectId, i64>,
     /// Objects that have none left.
-    dead: HashSet<ObjectId>,
+    dead: FxHashSet<ObjectId>,
     /// What an object that stays is a delta from now, where it was one from something else.
-    bases: HashMap<ObjectId, Option<ObjectId>>,
+    bases: FxHashMap<ObjectId, Option<ObjectId>>,
     /// Objects of the checkpoint of which there is a copy, or that lay where something else lies now.
-    moved: HashSet<ObjectId>,
+    moved: FxHashSet<ObjectId>,
 }
 
 impl<'a> Difference<'a> {
@@ -46,10 +45,10 @@ impl<'a> Difference<'a> {
     ) -> Result<Self, VolumeError> {
         let mut difference = Difference {
             rows,
-            left: HashMap::new(),
-            dead: HashSet::new(),
-            bases: HashMap::new(),
-            moved: HashSet::new(),
+            left: FxHashMap::default(),
+            dead: FxHashSet::default(),
+            bases: FxHashMap::default(),
+            moved: FxHashSet::default(),
         };
         difference.count_changes(state, changed);
         difference.find_copied(state, copies);
@@ -111,7 +110,7 @@ impl<'a> Difference<'a> {
         state: &ReplayState<'_>,
         copies: &Copies<'_>,
     ) -> Result<(), VolumeError> {
-        let writes: HashSet<u64> = state.write_seqs().collect();
+        let writes: FxHashSet<u64> = state.write_seqs().collect();
         for write_seq in writes {
             if let Some(Name::Old(base)) = copies.needed_base(Name::New(write_seq))? {
                 self.count(base, 1);
@@ -139,7 +138,7 @@ impl<'a> Difference<'a> {
     /// Objects that lay where something else lies now. Those of a packed page that have no copy are lost, and need no base any
     /// more; one that had a unit of its own needed none.
     fn find_overwritten(&mut self, reopened: &Reopened<'_>) {
-        let mut packs = HashMap::new();
+        let mut packs = FxHashMap::default();
         for unit in reopened.units() {
             match self.rows.owner(unit).map(|owner| owner.owned()) {
                 Some(Owned::Value(object)) => _ = self.moved.insert(object),
@@ -214,10 +213,10 @@ impl<'a> Difference<'a> {
     }
 
     /// Packed pages of the checkpoint in which nothing is left, and where they lay, once these objects lie elsewhere.
-    pub fn gone_packs(&self, elsewhere: &[ObjectId]) -> HashMap<PackId, Ppn> {
-        let mut left: HashMap<PackId, i64> = HashMap::new();
+    pub fn gone_packs(&self, elsewhere: &[ObjectId]) -> FxHashMap<PackId, Ppn> {
+        let mut left: FxHashMap<PackId, i64> = FxHashMap::default();
         let elsewhere = elsewhere.iter().copied().chain(self.gone());
-        for object in elsewhere.collect::<HashSet<_>>() {
+        for object in elsewhere.collect::<FxHashSet<_>>() {
             let row = self.row(object);
             if let Some(pack) = row.pack() {
                 let left = left.entry(pack);

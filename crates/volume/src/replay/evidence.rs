@@ -3,9 +3,8 @@
 //! Invariants: an event that counts follows the one before it without a gap, or begins the epoch that goes on after
 //! that; one that was durable once and is missing is an error.
 
-use std::collections::HashMap;
-
 use flashlore_flash::{Lpn, ObjectId};
+use rustc_hash::FxHashMap;
 
 use crate::best::Best;
 use crate::error::VolumeError;
@@ -30,9 +29,9 @@ pub(super) enum ReplayEventKind {
 
 /// What is known of the journal and the pages.
 pub(super) struct Evidence<'a> {
-    pub events: HashMap<u64, ReplayEvent>,
+    pub events: FxHashMap<u64, ReplayEvent>,
     /// Payloads of events.
-    payloads: HashMap<u64, Payload>,
+    payloads: FxHashMap<u64, Payload>,
     /// Writes of which the journal says that they are dead, and the objects that they made.
     dead: Vec<(ObjectId, u64)>,
     /// The best unit of every write.
@@ -50,9 +49,9 @@ impl<'a> Evidence<'a> {
         let best = Best::of(found);
         let nameless = found.iter().filter(|unit| unit.record.write_seq == 0);
         let nameless: Vec<FoundUnit> = nameless.copied().collect();
-        let mut events = HashMap::new();
+        let mut events = FxHashMap::default();
         let mut dead = Vec::new();
-        let mut payloads: HashMap<u64, Payload> = HashMap::new();
+        let mut payloads: FxHashMap<u64, Payload> = FxHashMap::default();
         let mut window = root.history.oldest;
         for entry in entries(tail) {
             match entry {

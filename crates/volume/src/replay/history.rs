@@ -2,7 +2,6 @@
 //!
 //! Invariant: a row that was never set is that of the checkpoint; nothing is written to it.
 
-use std::collections::HashMap;
 use std::fmt;
 
 use flashlore_content::history::{History, HistoryTables, VersionEntry};
@@ -11,6 +10,7 @@ use flashlore_flash::{
     EntryNumber, InMemory, ObjectId, Queue, QueueAt, Row, Table, TableName, Tables,
 };
 use flashlore_metadata::StoredTables;
+use rustc_hash::FxHashMap;
 
 use super::overlay::RowOverlay;
 use crate::error::VolumeError;
@@ -71,7 +71,7 @@ impl Tables for ReplayTables {
             ring: self.ring,
             before: at,
             at,
-            changed: HashMap::new(),
+            changed: FxHashMap::default(),
         }
     }
 
@@ -88,7 +88,7 @@ pub(crate) struct QueueOverlay<R> {
     /// Where the queue of the checkpoint stands.
     before: QueueAt,
     at: QueueAt,
-    changed: HashMap<EntryNumber, R>,
+    changed: FxHashMap<EntryNumber, R>,
 }
 
 impl<R> fmt::Debug for QueueOverlay<R> {

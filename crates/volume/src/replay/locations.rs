@@ -3,10 +3,11 @@
 //! Invariants: each row lies on a unit of its own, in a page that was taken; in a page taken since the checkpoint lies
 //! only what came to lie there since.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use flashlore_content::history::History;
 use flashlore_flash::{BlockId, Geometry, Lpn, ObjectId, Owned, Ppn};
+use rustc_hash::FxHashSet;
 
 use super::placement::PlacedRows;
 use super::reopened::Reopened;
@@ -29,7 +30,7 @@ pub(super) fn check_locations(
     active: &BTreeMap<BlockId, ActiveBlock>,
     replayed: &Replayed,
 ) -> Result<(), VolumeError> {
-    let changed: HashSet<RowId> = match id.has_objects() {
+    let changed: FxHashSet<RowId> = match id.has_objects() {
         true => rows_of(&replayed.placed.changed),
         false => rows_of(&replayed.changed_pages),
     };
@@ -66,7 +67,7 @@ pub(super) fn check_locations(
         }
     }
     drop(check);
-    let changed = HashSet::from([NEW_PACK]);
+    let changed = FxHashSet::from_iter([NEW_PACK]);
     let mut check = location_check(geometry, tables, active, &changed, &mut owned);
     for (number, pack) in (0..).map(RowId).zip(packs) {
         if let Some(pack) = pack {
@@ -88,8 +89,8 @@ pub(super) fn check_changed(
     replayed: &Replayed,
 ) -> Result<(), VolumeError> {
     let (geometry, active) = (reopened.geometry, reopened.active);
-    let gone: HashSet<RowId> = rows_of(&differing.gone);
-    let mut changed: HashSet<RowId> = match rows.has_objects() {
+    let gone: FxHashSet<RowId> = rows_of(&differing.gone);
+    let mut changed: FxHashSet<RowId> = match rows.has_objects() {
         true => rows_of(&replayed.placed.changed),
         false => differing
             .map
@@ -153,7 +154,7 @@ fn damaged<T>(row: RowId, unit: Ppn, what: &str) -> Result<T, VolumeError> {
     )))
 }
 
-fn rows_of<R: Copy + Into<RowId>>(changed: &[R]) -> HashSet<RowId> {
+fn rows_of<R: Copy + Into<RowId>>(changed: &[R]) -> FxHashSet<RowId> {
     changed.iter().map(|&row| row.into()).collect()
 }
 
@@ -162,7 +163,7 @@ fn location_check<'a>(
     geometry: &'a Geometry,
     tables: &'a Tables,
     active: &'a BTreeMap<BlockId, ActiveBlock>,
-    changed: &'a HashSet<RowId>,
+    changed: &'a FxHashSet<RowId>,
     owned: &'a mut [u64],
 ) -> impl FnMut(RowId, Ppn) -> Result<(), VolumeError> + 'a {
     move |row: RowId, ppn: Ppn| {

@@ -23,9 +23,10 @@
 //! error; every address maps to content with that write sequence number, in the best copy found, or is lost; nothing
 //! that the checkpoint placed is looked for in a block that was opened again since.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use flashlore_flash::{BlockId, Geometry};
+use rustc_hash::FxHashMap;
 
 use crate::error::VolumeError;
 use crate::format::{MapRow, ObjectRow, Root, Superblock};
@@ -177,8 +178,8 @@ fn young(
     geometry: &Geometry,
     order: &[u64],
     found: &[FoundUnit],
-) -> HashMap<BlockId, Vec<Young>> {
-    let mut young: HashMap<BlockId, Vec<Young>> = HashMap::new();
+) -> FxHashMap<BlockId, Vec<Young>> {
+    let mut young: FxHashMap<BlockId, Vec<Young>> = FxHashMap::default();
     for unit in found {
         let write_seq = unit.record.write_seq;
         let in_journal = unit.slot.is_some_and(|slot| slot.in_journal);

@@ -6,9 +6,8 @@
 //!
 //! Invariant: what is answered has the half of the write sequence number that the name has.
 
-use std::collections::HashMap;
-
 use flashlore_flash::ObjectId;
+use rustc_hash::FxHashMap;
 
 use super::evidence::Evidence;
 use crate::format::{Naming, ObjectName};
@@ -20,11 +19,11 @@ pub(crate) struct ObjectNames<'a> {
     known: Known<'a>,
     since: u64,
     /// Objects of the checkpoint by write sequence number, where they are named so.
-    by_write: HashMap<u64, ObjectId>,
+    by_write: FxHashMap<u64, ObjectId>,
     /// Writes since the checkpoint by the handle of what they made, in order.
-    makers: HashMap<ObjectId, Vec<u64>>,
+    makers: FxHashMap<ObjectId, Vec<u64>>,
     /// The same the other way round.
-    made: HashMap<u64, ObjectId>,
+    made: FxHashMap<u64, ObjectId>,
 }
 
 impl<'a> ObjectNames<'a> {
@@ -38,13 +37,13 @@ impl<'a> ObjectNames<'a> {
         order: &[u64],
     ) -> Self {
         let by_write = match naming {
-            Naming::ByHandle => HashMap::new(),
+            Naming::ByHandle => FxHashMap::default(),
             Naming::ByWrite => alive(tables)
                 .map(|handle| (tables.objects[handle.index()].write_seq, handle))
                 .collect(),
         };
-        let mut makers: HashMap<ObjectId, Vec<u64>> = HashMap::new();
-        let mut made = HashMap::new();
+        let mut makers: FxHashMap<ObjectId, Vec<u64>> = FxHashMap::default();
+        let mut made = FxHashMap::default();
         if naming == Naming::ByHandle {
             let counts = |write_seq: &u64| order.binary_search(write_seq).is_ok();
             for (object, write_seq) in evidence.makers().filter(|(_, write_seq)| counts(write_seq))

@@ -2,14 +2,14 @@
 //!
 //! Invariant: a row that was never set is that of the checkpoint.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::fmt;
 
 /// Rows, some of which differ from those of a checkpoint.
 pub(crate) struct RowOverlay<'a, R> {
     /// A row of the checkpoint, if there is such a one.
     known: Box<dyn Fn(usize) -> Option<R> + 'a>,
-    changed: HashMap<usize, R>,
+    changed: FxHashMap<usize, R>,
     len: usize,
 }
 
@@ -18,7 +18,7 @@ impl<'a, R: Copy> RowOverlay<'a, R> {
     pub fn new(len: usize, known: impl Fn(usize) -> Option<R> + 'a) -> Self {
         RowOverlay {
             known: Box::new(known),
-            changed: HashMap::new(),
+            changed: FxHashMap::default(),
             len,
         }
     }
@@ -74,7 +74,7 @@ impl<R> fmt::Debug for RowOverlay<'_, R> {
 /// What has become of the rows of a checkpoint.
 #[derive(Debug)]
 pub(crate) struct RowChanges<R> {
-    changed: HashMap<usize, R>,
+    changed: FxHashMap<usize, R>,
     len: usize,
 }
 

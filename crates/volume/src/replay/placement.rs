@@ -3,10 +3,11 @@
 //! Invariants: an address of a plain volume maps to the best copy found of its write, or of what the checkpoint held
 //! there; what lay in a block that was opened again since and has no copy is lost.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use flashlore_content::history::History;
 use flashlore_flash::{Lpn, ObjectId, PackId, Ppn};
+use rustc_hash::FxHashMap;
 
 use super::difference::Difference;
 use super::evidence::Evidence;
@@ -29,7 +30,7 @@ pub(crate) struct PlacedRows {
     /// Objects of the checkpoint to which nothing refers any more, where not all objects were gone through.
     pub gone: Vec<ObjectId>,
     /// Packed pages of the checkpoint that hold nothing any more, and where they lay, likewise.
-    pub gone_packs: HashMap<PackId, Ppn>,
+    pub gone_packs: FxHashMap<PackId, Ppn>,
 }
 
 /// Refuses more packed pages than can have numbers.
@@ -71,7 +72,7 @@ impl ReplayState<'_> {
             changes: None,
             valid: Vec::new(),
             valid_before: Vec::new(),
-            young: HashMap::new(),
+            young: FxHashMap::default(),
             events: 0,
             has_bulk: self.has_bulk,
             lost: Vec::new(),
@@ -127,7 +128,7 @@ impl ReplayState<'_> {
             map: map.into_changes(),
             objects: RowOverlay::new(0, |_| None).into_changes(),
             gone: Vec::new(),
-            gone_packs: HashMap::new(),
+            gone_packs: FxHashMap::default(),
         }
     }
 

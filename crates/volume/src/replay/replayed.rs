@@ -2,9 +2,8 @@
 //!
 //! Invariants: everything that map and history name has a row; what is lost is in the order of its owners, each once.
 
-use std::collections::HashMap;
-
 use flashlore_flash::{BlockId, Lpn, ObjectId, Ppn};
+use rustc_hash::FxHashMap;
 
 use super::history::ReplayedHistory;
 use super::placement::PlacedRows;
@@ -42,7 +41,7 @@ pub(crate) struct Replayed {
     /// The start of the window as far as it is durable.
     pub window: u64,
     /// Writes newer than the checkpoint, by block.
-    pub young: HashMap<BlockId, Vec<Young>>,
+    pub young: FxHashMap<BlockId, Vec<Young>>,
     /// Events applied.
     pub events: u64,
     /// Whether there were any among them that may change many rows at once.

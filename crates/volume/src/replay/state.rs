@@ -6,10 +6,9 @@
 //!
 //! Invariant: an address has a row in `old` or a write in `new`, or neither if it holds nothing.
 
-use std::collections::HashMap;
-
 use flashlore_content::history::{History, TooOld, Version};
 use flashlore_flash::{Lpn, ObjectId};
+use rustc_hash::FxHashMap;
 
 use super::evidence::{Evidence, ReplayEvent, ReplayEventKind};
 use super::history::{ReplayTables, ReplayedHistory, renamed};
@@ -30,18 +29,18 @@ pub(super) struct ReplayState<'a> {
     /// By address what the checkpoint knows: the unit on a plain volume, otherwise the object.
     pub old: RowOverlay<'a, MapRow>,
     /// By address: the write sequence number it holds, if that is newer than the checkpoint.
-    pub new: HashMap<Lpn, u64>,
+    pub new: FxHashMap<Lpn, u64>,
     pub changed: Vec<Lpn>,
     /// Which objects the events mean.
     pub names: &'a ObjectNames<'a>,
     pub history: Option<ReplayedHistory>,
     history_tables: ReplayTables,
     /// By number, how many more entries of the history refer to an object than in the checkpoint.
-    pub kept: HashMap<ObjectId, i64>,
+    pub kept: FxHashMap<ObjectId, i64>,
     pub notes: Notes,
     /// Writes since the checkpoint that the history has named, and their numbers.
     pub born: Vec<u64>,
-    numbers: HashMap<u64, ObjectId>,
+    numbers: FxHashMap<u64, ObjectId>,
     pub since: u64,
     pub stamp: u64,
     /// Whether there was an event that may change many rows at once.
@@ -77,15 +76,15 @@ impl<'a> ReplayState<'a> {
                 (row < known.pages()).then(|| known.map_row(Lpn(row as u32)))
             }),
             known,
-            kept: HashMap::new(),
-            new: HashMap::new(),
+            kept: FxHashMap::default(),
+            new: FxHashMap::default(),
             changed: Vec::new(),
             names,
             history,
             history_tables,
             notes: Notes::restore(id, &tables.notes),
             born: Vec::new(),
-            numbers: HashMap::new(),
+            numbers: FxHashMap::default(),
             since: root.sequence,
             stamp: root.stamp,
             has_bulk: false,
