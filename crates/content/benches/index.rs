@@ -9,7 +9,6 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use flashlore_content::VolumeKey;
-use flashlore_content::dedup::bounded::pages::AsOf;
 use flashlore_content::dedup::index::Members;
 use flashlore_content::dedup::{BoundedIndex, LruIndex};
 use flashlore_flash::ObjectId;
@@ -22,12 +21,6 @@ const SMALL_OBJECTS: u32 = 20_000;
 
 /// Bytes of a page of the medium.
 const PAGE_BYTES: usize = 4096;
-
-/// Pages say this of themselves.
-const AS_OF: AsOf = AsOf {
-    state: 1,
-    entered: u32::MAX,
-};
 
 /// Of what is found in the small run.
 const EXPECTED: &str = "2dbc47dbda32fb18";
@@ -174,7 +167,7 @@ fn bounded(measured: &mut Measured, fingerprints: &[u64]) {
     let key = VolumeKey([1; 32]);
     measured.measure("bounded: pages of 4 KiB written", pages, || {
         for (number, page) in (0..).zip(&mut written) {
-            index.write_page(&key, number, AS_OF, page);
+            index.write_page(&key, number, page);
         }
         pages.into()
     });

@@ -182,7 +182,7 @@ impl Volume {
         }
         // What was needed to recover has gone.
         tables.grow(memory.tables);
-        let stored_index = index.zip(layer.index()).map(|(medium, index)| {
+        let stored_index = index.zip(layer.index()).and_then(|(medium, index)| {
             let key = superblock.identity.key;
             StoredIndex::new(medium, key, index, closed.map(u64::from))
         });

@@ -109,9 +109,7 @@ impl Volume {
             self.layer.core_mut().flash_mut().discard_old_journal()?;
         }
         self.flush()?;
-        if let Some(stored) = &mut self.stored_index {
-            stored.forget();
-        }
+        self.forget_stored_index();
         Ok(Purged {
             erased: Some(erased),
             ..purged

@@ -593,7 +593,16 @@ impl Volume {
                 state: self.superblock.epoch.into(),
                 entered: self.unindexed.map_or(u32::MAX, |object| object.0),
             };
-            stored.write(index, as_of);
+            // The volume is closed: without it the next opening enters all objects.
+            let _ = stored.write(index, as_of);
+        }
+    }
+
+    /// Nothing of the fingerprint index stays where it is kept.
+    pub(crate) fn forget_stored_index(&mut self) {
+        let index = self.layer.index_mut();
+        if let (Some(stored), Some((index, _))) = (&mut self.stored_index, index) {
+            stored.forget(index);
         }
     }
 

@@ -310,8 +310,12 @@ impl Part {
     fn bits(&self, long: bool) -> impl Iterator<Item = (u64, u8)> + '_ {
         let filled = move |at: u64| at < self.dense;
         let is_sampled = move |at: u64| {
-            // A byte in each 64; of data one in each sector.
-            let every = if self.name.ends_with("data") { 512 } else { 64 };
+            // A byte in each 128; of data one in every second sector.
+            let every = if self.name.ends_with("data") {
+                1024
+            } else {
+                128
+            };
             at % every == at / every * 37 % every
         };
         (0..self.len).flat_map(move |within| {

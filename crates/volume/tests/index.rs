@@ -211,6 +211,37 @@ fn a_large_index_is_read_step_by_step_and_kept_whole_by_whoever_closes_before_th
     volume.check().unwrap();
 }
 
+#[test]
+fn what_has_not_changed_is_not_written_again() {
+    let kept = Kept::new(&large());
+    let mut volume = kept.open();
+    at_rest(&mut volume);
+    for value in 1..=1_000 {
+        volume.write(1, Lpn(value), &page(value)).unwrap();
+    }
+    volume.close().unwrap();
+    // The head can be written, and nothing else.
+    let faults = Faults {
+        writes: Some(WriteFault {
+            when: When::From(2),
+            failure: Failure::NoSpace,
+        }),
+        ..Faults::default()
+    };
+    let one_write = Kept {
+        medium: Arc::clone(&kept.medium),
+        index: Arc::new(FaultyMedium::new(Arc::clone(&kept.index), faults)),
+    };
+    let mut volume = one_write.open();
+    at_rest(&mut volume);
+    volume.close().unwrap();
+    let mut volume = kept.open();
+    let misses = volume.table_state().misses;
+    at_rest(&mut volume);
+    assert_eq!(volume.table_state().misses, misses, "no row is looked at");
+    assert_eq!(volume.index_state().unwrap().entries, 1_000);
+}
+
 /// Rows that an opening has not come to are entered by the next ones, which go on where it was.
 #[test]
 fn whoever_closes_before_all_rows_are_entered_tells_where_to_go_on() {

@@ -9,6 +9,7 @@
 //! * `runs` — neighbours of objects that were found, so that one entry finds a run of duplicates (the idea of sparse
 //!   indexing, FAST 2009)
 //! * [`pages`] — the index as pages of a medium
+//! * `changed` — which of them are to be written
 //!
 //! **An entry is a hint.** Its tag is short, it may be older than its object, and pages of an earlier life of the
 //! volume may be read into the index. So a name that the index gives may be of another object or of none: the caller
@@ -24,6 +25,7 @@
 //!
 //! Invariants: those of `set` and `runs`; the index has as many entries as it counts; its memory keeps the budget.
 
+mod changed;
 pub mod pages;
 mod runs;
 mod set;
@@ -31,9 +33,12 @@ mod set;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use flashlore_flash::ObjectId;
 use flashlore_flash::hints::{on_large_pages, prefetch};
 
+use changed::{ChangedSets, SETS_OF_WORD, WORD_BYTES};
 use runs::{Runs, WINDOW};
 use set::{EntrySet, Offered, SET_BYTES, TAG_BITS, WAYS};
 
@@ -95,6 +100,8 @@ struct Home {
 #[derive(Debug, Clone)]
 pub struct BoundedIndex {
     sets: Vec<EntrySet>,
+    /// Which of them may differ from what was read of a medium.
+    changed: ChangedSets,
     /// `None` in an index without sets.
     runs: Option<Box<Runs>>,
     len: u64,
@@ -111,6 +118,7 @@ impl BoundedIndex {
         let sets = sets_within(budget);
         BoundedIndex {
             sets: empty_sets(sets),
+            changed: ChangedSets::none(sets),
             runs: (sets > 0).then(|| Box::new(Runs::new())),
             len: 0,
             budget,
@@ -121,7 +129,7 @@ impl BoundedIndex {
 
     /// The smallest budget that keeps anything, in bytes.
     pub const fn least_budget() -> u64 {
-        (RUNS_BYTES + SET_BYTES) as u64
+        (RUNS_BYTES + WORD_BYTES + SET_BYTES) as u64
     }
 
     /// The memory that it may take, in bytes.
@@ -131,7 +139,8 @@ impl BoundedIndex {
 
     /// Bytes held.
     pub fn heap_bytes(&self) -> usize {
-        self.sets.capacity() * SET_BYTES + self.runs.as_ref().map_or(0, |_| RUNS_BYTES)
+        let runs = self.runs.as_ref().map_or(0, |_| RUNS_BYTES);
+        self.sets.capacity() * SET_BYTES + self.changed.heap_bytes() + runs
     }
 
     /// Entries held.
@@ -211,7 +220,7 @@ impl BoundedIndex {
             return moves;
         }
         self.counters.hits += 1;
-        self.sets[home.set].touch(object);
+        self.set_mut(home.set).touch(object);
         true
     }
 
@@ -250,7 +259,7 @@ impl BoundedIndex {
     /// Enters an object that a write stored, as the newest of its set.
     pub fn insert(&mut self, fingerprint: u64, object: ObjectId) {
         if let Some(home) = self.home(fingerprint).filter(|_| object.is_some()) {
-            let offered = self.sets[home.set].insert(home.tag, object);
+            let offered = self.set_mut(home.set).insert(home.tag, object);
             self.count(offered);
         }
     }
@@ -258,15 +267,16 @@ impl BoundedIndex {
     /// Enters an object that was stored some time ago, in any order and beside users: it is older than what its set
     /// holds, and what an object has already stays.
     pub fn refill(&mut self, fingerprint: u64, object: ObjectId) {
-        if let Some(home) = self.home(fingerprint) {
-            self.insert_oldest(home.set, home.tag, object);
+        if let Some(home) = self.home(fingerprint).filter(|_| object.is_some()) {
+            self.changed.mark(home.set);
+            self.offer_oldest(home.set, home.tag, object);
         }
     }
 
     /// Removes the entry of an object that died, if it has one; whether it had.
     pub fn remove(&mut self, fingerprint: u64, object: ObjectId) -> bool {
         let home = self.home(fingerprint);
-        let removed = home.is_some_and(|home| self.sets[home.set].remove(home.tag, object));
+        let removed = home.is_some_and(|home| self.set_mut(home.set).remove(home.tag, object));
         self.len -= u64::from(removed);
         removed
     }
@@ -340,12 +350,21 @@ impl BoundedIndex {
         Ok(())
     }
 
-    /// Enters what is older than all of a set.
-    fn insert_oldest(&mut self, set: usize, tag: u16, object: ObjectId) {
-        if object.is_some() {
-            let offered = self.sets[set].insert_oldest(tag, object);
-            self.count(offered);
-        }
+    /// Enters what is older than all of a set, which is not marked as changed for it.
+    fn offer_oldest(&mut self, set: usize, tag: u16, object: ObjectId) {
+        let offered = self.sets[set].insert_oldest(tag, object);
+        self.count(offered);
+    }
+
+    /// A set that is about to change.
+    #[inline]
+    fn set_mut(&mut self, set: usize) -> &mut EntrySet {
+        self.changed.mark(set);
+        &mut self.sets[set]
+    }
+
+    fn mark_changed(&mut self, sets: Range<usize>) {
+        sets.for_each(|set| self.changed.mark(set));
     }
 
     fn count(&mut self, offered: Offered) {
@@ -377,10 +396,12 @@ fn spread(fingerprint: u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
-/// Sets for which there is room beside the windows. The upper half of a spread fingerprint tells 2^32 sets apart, and
+/// Sets for which there is room beside the windows, each with its bit of what has changed. The upper half of a spread fingerprint tells 2^32 sets apart, and
 /// pages have 32 bits for their number.
 fn sets_within(budget: u64) -> usize {
-    let sets = budget.saturating_sub(RUNS_BYTES as u64) / SET_BYTES as u64;
+    let bytes = budget.saturating_sub(RUNS_BYTES as u64);
+    let words = bytes / (SETS_OF_WORD * SET_BYTES + WORD_BYTES) as u64 + 1;
+    let sets = bytes.saturating_sub(words * WORD_BYTES as u64) / SET_BYTES as u64;
     sets.min(u32::MAX.into()) as usize
 }
 
