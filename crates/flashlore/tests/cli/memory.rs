@@ -137,3 +137,42 @@ fn a_bounded_volume_holds_what_was_written() {
         assert_eq!(ran.code, 0, "{command:?}: {}", ran.stderr);
     }
 }
+
+/// The fingerprint index beside a volume: who changes the volume keeps it, who looks does not, and nothing needs it.
+#[test]
+fn the_index_beside_a_volume_is_kept_and_not_needed() {
+    let place = Place::new();
+    quiet(place.run(&["create", "disk", "--size", "64MiB"]));
+    let content: Vec<u8> = (0..1u32 << 18).flat_map(u32::to_le_bytes).collect();
+    std::fs::write(place.path("image"), &content).unwrap();
+    let index = place.path("disk/index.flashlore");
+    let bytes = || std::fs::read(&index).unwrap();
+    let holds_all = || {
+        quiet(place.run(&["export", "disk", "copy"]));
+        assert!(
+            std::fs::read(place.path("copy"))
+                .unwrap()
+                .starts_with(&content)
+        );
+        std::fs::remove_file(place.path("copy")).unwrap();
+        place.run(&["check", "disk"]).ok();
+    };
+    quiet(place.run(&["import", "disk", "image"]));
+    let kept = bytes();
+    assert!(kept.iter().any(|&byte| byte != 0));
+    place.run(&["info", "disk"]).ok();
+    holds_all();
+    assert!(bytes() == kept, "nothing was to be changed");
+    // With an index of another size, and without any.
+    quiet(place.run(&["import", "disk", "image", "--index", "32KiB"]));
+    assert!(bytes().len() != kept.len());
+    std::fs::remove_file(&index).unwrap();
+    quiet(place.run(&["import", "disk", "image"]));
+    assert_eq!(bytes().len(), kept.len());
+    // Something else has its name.
+    std::fs::remove_file(&index).unwrap();
+    std::fs::create_dir(&index).unwrap();
+    quiet(place.run(&["import", "disk", "image"]));
+    holds_all();
+    place.run(&["scrub", "disk"]).ok();
+}
