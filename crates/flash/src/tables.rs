@@ -7,6 +7,7 @@
 //! Invariants: a row is what was last set, or what the table was filled with; rows are numbered from 0, without gaps.
 
 use std::fmt;
+use std::ops::Range;
 
 use crate::address::{Lpn, ObjectId, Owner, PackSlot, Ppn};
 use crate::hints::{on_large_pages, prefetch};
@@ -47,6 +48,15 @@ pub trait Table<R: Row> {
     /// # Panics
     /// If there is no such row.
     fn get(&self, at: usize) -> R;
+
+    /// Rows one after the other, each with its number.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[inline]
+    fn each(&self, rows: Range<usize>, mut each: impl FnMut(usize, R)) {
+        rows.for_each(|at| each(at, self.get(at)));
+    }
 
     /// Makes a row another.
     ///

@@ -16,7 +16,12 @@
 //! | 24 | 8 | checksum, position = offset on the medium, of bytes 0 to 23 and 32 to 4095 |
 //! | 32 | 2 each | counts of 2032 slots |
 //!
-//! Invariants: a slot is marked as busy iff its count is above 0 or it is held back; a fresh one has a count.
+//! Slots are taken one after the other, from the first ones of the area around and around: what is written together lies
+//! together as far as there is room. A sparse file then takes what the tables need and a third more, not all of the area,
+//! which has room for every page twice.
+//!
+//! Invariants: a slot is marked as busy iff its count is above 0 or it is held back; a fresh one has a count; no slot
+//! behind those that are gone around is busy.
 
 use std::collections::BTreeSet;
 
@@ -48,6 +53,13 @@ impl CountsPlace {
         (self.0 != 0).then_some(self.0 >> 31)
     }
 }
+
+/// Of the slots that are gone around one in so many is free, or there are no more.
+const FREE_SHARE: u32 = 4;
+/// Then one in so many are added.
+const ADDED_SHARE: u32 = 16;
+/// There are so many at least, or all.
+const LEAST_AROUND: u32 = 1 << 8;
 
 /// A set of slots.
 #[derive(Debug, Clone)]
@@ -83,8 +95,9 @@ pub(crate) struct Space {
     held: Vec<Slot>,
     /// Given up before that, while the commit is not durable.
     leaving: Vec<Slot>,
-    /// Where the search for a free slot goes on.
+    /// Where the search for a free slot goes on, and where it begins again.
     cursor: Slot,
+    end: Slot,
     free: u32,
     /// Pages of counts that have changed.
     changed: BTreeSet<u32>,
@@ -102,6 +115,7 @@ impl Space {
             held: Vec::new(),
             leaving: Vec::new(),
             cursor: Slot(0),
+            end: Slot(slots.min(LEAST_AROUND)),
             free: slots,
             changed: BTreeSet::new(),
             places: vec![CountsPlace::default(); slots.div_ceil(COUNTS_PER_PAGE) as usize],
@@ -129,12 +143,22 @@ impl Space {
         self.is_fresh.has(slot) && self.count(slot) == 1
     }
 
+    /// Where too few of the slots that are gone around are free, there are more from now on.
+    fn widen(&mut self) {
+        let slots = self.counts.len() as u32;
+        let free = self.free - (slots - self.end.0);
+        if free < self.end.0.div_ceil(FREE_SHARE) {
+            self.end = Slot((self.end.0 + self.end.0 / ADDED_SHARE + 1).min(slots));
+        }
+    }
+
     /// A free slot, to which one pointer leads from now on.
     pub fn take(&mut self) -> Result<Slot, MetadataError> {
         if self.free == 0 {
             return Err(MetadataError::Full);
         }
-        let words = self.busy.0.len();
+        self.widen();
+        let words = self.end.index().div_ceil(64);
         let mut word = self.cursor.index() / 64;
         let mut mask = u64::MAX << (self.cursor.0 % 64);
         let mut found = None;
@@ -142,7 +166,7 @@ impl Space {
         for _ in 0..=words {
             let open = !self.busy.0[word] & mask;
             let slot = Slot(word as u32 * 64 + open.trailing_zeros());
-            if open != 0 && self.has(slot) {
+            if open != 0 && slot < self.end {
                 found = Some(slot);
                 break;
             }
@@ -150,7 +174,7 @@ impl Space {
             mask = u64::MAX;
         }
         let slot = found.ok_or(MetadataError::Full)?;
-        self.cursor = Slot((slot.0 + 1) % self.counts.len() as u32);
+        self.cursor = Slot((slot.0 + 1) % self.end.0);
         self.free -= 1;
         self.busy.set(slot);
         self.is_fresh.set(slot);
@@ -258,6 +282,7 @@ impl Space {
                 self.counts[slot.index()] = count;
                 self.busy.set(slot);
                 self.free -= 1;
+                self.end = self.end.max(Slot(slot.0 + 1));
             }
         }
         Ok(())
@@ -297,6 +322,9 @@ impl Space {
                     self.busy.has(slot),
                     self.is_fresh.has(slot)
                 ));
+            }
+            if self.busy.has(slot) && slot >= self.end {
+                return Err(format!("slot {slot} is busy, behind {}", self.end));
             }
             free += u32::from(!self.busy.has(slot));
         }

@@ -123,6 +123,12 @@ impl Store {
     #[inline(always)]
     pub fn row(&mut self, table: TableId, row: Row) -> Result<&[u8], Access> {
         let (leaf, within) = self.leaf_of(table, row);
+        self.row_in(leaf, within)
+    }
+
+    /// The same of a row, or of some that follow each other, whose leaf and whose bytes in it are known.
+    #[inline(always)]
+    pub(crate) fn row_in(&mut self, leaf: Node, within: Range<usize>) -> Result<&[u8], Access> {
         if let Some(frame) = self.cache.find(leaf) {
             self.cache.touch(frame);
             self.cache.counters.hits += 1;
@@ -182,19 +188,24 @@ impl Store {
     /// If there is no such row.
     pub fn row_mut(&mut self, table: TableId, row: Row) -> Result<&mut [u8], Access> {
         let (leaf, within) = self.leaf_of(table, row);
+        self.row_in_mut(leaf, within)
+    }
+
+    /// The same of a row whose leaf and whose bytes in it are known.
+    pub(crate) fn row_in_mut(
+        &mut self,
+        leaf: Node,
+        within: Range<usize>,
+    ) -> Result<&mut [u8], Access> {
         let frame = self.frame_to_change(leaf)?;
         self.cache.counters.hits += 1;
         let page = self.cache.page_mut(frame);
         Ok(&mut page[HEADER..][within])
     }
 
-    /// A row, to be changed, if its page is in memory and has changed already.
-    ///
-    /// # Panics
-    /// If there is no such row.
+    /// A row whose leaf and whose bytes in it are known, to be changed, if its page is in memory and has changed already.
     #[inline]
-    pub fn changed_row(&mut self, table: TableId, row: Row) -> Option<&mut [u8]> {
-        let (leaf, within) = self.leaf_of(table, row);
+    pub(crate) fn changed_row(&mut self, leaf: Node, within: Range<usize>) -> Option<&mut [u8]> {
         let frame = self.cache.find(leaf)?;
         if !self.cache.frame(frame).dirty {
             return None;

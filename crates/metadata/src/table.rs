@@ -9,15 +9,17 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flashlore_flash::{MOST_ROW_BYTES, Note, QueueAt, Ring, Row, Table, TableName, Tables};
 use parking_lot::Mutex;
 
-use crate::address::{self, Empty, TableId};
+use crate::address::{self, Empty, Node, TableId};
 use crate::error::{Access, MetadataError};
 use crate::free::FreeByPage;
+use crate::page::PAYLOAD;
 use crate::store::Store;
 
 /// The tables of one store. `N` is what its user keeps of each object.
@@ -202,21 +204,41 @@ pub struct StoredTable<R> {
 }
 
 impl<R: Row> StoredTable<R> {
-    fn number(&self, at: usize) -> address::Row {
+    /// Rows of a leaf: known when this is compiled, unlike those of a [`Shape`](address::Shape).
+    const PER_PAGE: usize = PAYLOAD / R::BYTES;
+
+    /// The leaf of a row, and which of the rows there that is.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[inline(always)]
+    fn leaf_of(&self, at: usize) -> (Node, usize) {
         assert!(at < self.rows, "row {at} of {}", self.rows);
-        address::Row(at as u32)
+        let leaf = Node {
+            table: self.table,
+            level: 0,
+            index: (at / Self::PER_PAGE) as u32,
+        };
+        (leaf, at % Self::PER_PAGE)
     }
 
-    fn read(&self, fetching: &mut Fetching, number: address::Row) -> R {
+    #[inline(always)]
+    fn place_of(&self, at: usize) -> (Node, Range<usize>) {
+        let (leaf, row) = self.leaf_of(at);
+        (leaf, row * R::BYTES..(row + 1) * R::BYTES)
+    }
+
+    #[inline(always)]
+    fn read(&self, fetching: &mut Fetching, (leaf, within): (Node, Range<usize>)) -> R {
         let row = self.shared.reach(fetching, |store| {
-            store.row(self.table, number).map(R::decode)
+            store.row_in(leaf, within.clone()).map(R::decode)
         });
         row.unwrap_or_else(|| R::of_byte(self.empty.byte()))
     }
 
-    fn write(&self, fetching: &mut Fetching, number: address::Row, row: R) {
+    fn write(&self, fetching: &mut Fetching, (leaf, within): (Node, Range<usize>), row: R) {
         self.shared.reach(fetching, |store| {
-            row.encode(store.row_mut(self.table, number)?);
+            row.encode(store.row_in_mut(leaf, within.clone())?);
             Ok(())
         });
     }
@@ -237,27 +259,48 @@ impl<R: Row> Table<R> for StoredTable<R> {
         self.rows
     }
 
+    #[inline]
     fn get(&self, at: usize) -> R {
-        let number = self.number(at);
-        self.read(&mut self.shared.store.lock(), number)
+        let place = self.place_of(at);
+        self.read(&mut self.shared.store.lock(), place)
+    }
+
+    fn each(&self, rows: Range<usize>, mut each: impl FnMut(usize, R)) {
+        let mut fetching = self.shared.store.lock();
+        let mut from = rows.start;
+        while from < rows.end {
+            let (leaf, first) = self.leaf_of(from);
+            let count = (rows.end - from).min(Self::PER_PAGE - first);
+            let within = first * R::BYTES..(first + count) * R::BYTES;
+            let read = self.shared.reach(&mut fetching, |store| {
+                let rows = store.row_in(leaf, within.clone())?;
+                let rows = rows.chunks_exact(R::BYTES).map(R::decode);
+                (from..).zip(rows).for_each(|(at, row)| each(at, row));
+                Ok(())
+            });
+            if read.is_none() {
+                let row = R::of_byte(self.empty.byte());
+                (from..from + count).for_each(|at| each(at, row));
+            }
+            from += count;
+        }
     }
 
     fn set(&mut self, at: usize, row: R) {
-        let number = self.number(at);
-        self.write(&mut self.shared.store.lock(), number, row);
+        let place = self.place_of(at);
+        self.write(&mut self.shared.store.lock(), place, row);
     }
 
     fn set_first(&mut self, at: usize, row: R, unneeded: usize) {
-        let number = self.number(at);
+        let place = self.place_of(at);
         let mut fetching = self.shared.store.lock();
-        let in_page = fetching.store.shape(self.table).rows_per_page() as usize;
         // The last page may have fewer rows.
-        let is_page = at.is_multiple_of(in_page) && unneeded >= in_page.min(self.rows - at);
-        if !is_page {
-            return self.write(&mut fetching, number, row);
+        let is_first = at.is_multiple_of(Self::PER_PAGE);
+        if !is_first || unneeded < Self::PER_PAGE.min(self.rows - at) {
+            return self.write(&mut fetching, place, row);
         }
         self.shared.reach(&mut fetching, |store| {
-            let rows = store.rows_to_set(self.table, number)?;
+            let rows = store.rows_to_set(self.table, address::Row(at as u32))?;
             rows.fill(self.empty.byte());
             row.encode(&mut rows[..R::BYTES]);
             Ok(())
@@ -265,22 +308,22 @@ impl<R: Row> Table<R> for StoredTable<R> {
     }
 
     fn change<A>(&mut self, at: usize, change: impl FnOnce(&mut R) -> A) -> A {
-        let number = self.number(at);
+        let place = self.place_of(at);
         let mut fetching = self.shared.store.lock();
-        if let Some(bytes) = fetching.store.changed_row(self.table, number) {
+        if let Some(bytes) = fetching.store.changed_row(place.0, place.1.clone()) {
             let mut row = R::decode(bytes);
             let answer = change(&mut row);
             row.encode(bytes);
             return answer;
         }
-        let mut row = self.read(&mut fetching, number);
+        let mut row = self.read(&mut fetching, place.clone());
         let (mut before, mut after) = ([0; MOST_ROW_BYTES], [0; MOST_ROW_BYTES]);
         row.encode(&mut before[..R::BYTES]);
         let answer = change(&mut row);
         row.encode(&mut after[..R::BYTES]);
         // What stays as it is need not be written.
         if before != after {
-            self.write(&mut fetching, number, row);
+            self.write(&mut fetching, place, row);
         }
         answer
     }

@@ -737,6 +737,47 @@ fn a_store_that_commits_when_it_wants_to_is_never_full() {
     store.check().unwrap();
 }
 
+/// Pages that change again and again do not spread over all of an area that is much larger than they are.
+#[test]
+fn a_file_takes_what_the_tables_need_and_little_more() {
+    let shape = Shape {
+        rows: 2_000,
+        row_bytes: 4_064,
+        empty: Empty::Zeros,
+    };
+    let area = Area {
+        slots: 20_000,
+        ..AREA
+    };
+    let medium = Arc::new(MemoryMedium::new(bytes_of(&area)));
+    let mut store = made(medium.clone(), area, &[(1, shape)], 300).unwrap();
+    let mut draw = Xoshiro256PlusPlus::seed_from_u64(7);
+    let mut write = |store: &mut Store, row: u32, value: u8| {
+        set(store, 0, row, &[value; 4_064]).unwrap();
+    };
+    for round in 0..60u8 {
+        for row in 0..if round == 0 { 2_000 } else { 100 } {
+            let row = if round == 0 {
+                row
+            } else {
+                draw.next_u32() % 2_000
+            };
+            write(&mut store, row, round + 1);
+            if row % 100 == 0 {
+                store.commit_at_once(&[]).unwrap();
+            }
+        }
+        store.commit_at_once(&[]).unwrap();
+        store.check().unwrap();
+    }
+    let bytes = medium_bytes(&medium);
+    let slots = &bytes[bytes.len() - 20_000 * PAGE_BYTES..];
+    let last = slots
+        .chunks(PAGE_BYTES)
+        .rposition(|page| page.iter().any(|&byte| byte != 0));
+    assert!(last < Some(3_200), "2,005 pages lie as far as {last:?}");
+}
+
 #[test]
 fn a_full_store_says_so_and_a_commit_makes_room() {
     let area = Area { slots: 40, ..AREA };

@@ -18,6 +18,7 @@
 //! it has; at most `capacity` entries.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use flashlore_flash::ObjectId;
 use flashlore_flash::hints::{on_large_pages, prefetch};
@@ -38,6 +39,12 @@ const SLOT_AHEAD: usize = 6;
 pub trait Members {
     /// The lower half of an object's fingerprint.
     fn tag(&self, object: ObjectId) -> u32;
+    /// The same of objects one after the other.
+    fn each_tag(&self, objects: Range<u32>, mut each: impl FnMut(ObjectId, u32)) {
+        objects
+            .map(ObjectId)
+            .for_each(|object| each(object, self.tag(object)));
+    }
     /// Whether the object has an entry.
     fn is_indexed(&self, object: ObjectId) -> bool;
     /// Notes that.

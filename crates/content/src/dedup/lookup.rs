@@ -167,8 +167,16 @@ impl FingerprintIndex for BoundedIndex {
             let end = members
                 .handles()
                 .min(object.0.saturating_add(1 + BoundedIndex::window() as u32));
-            let neighbours = (object.0.saturating_add(1)..end).map(ObjectId);
-            let neighbours = neighbours.map(|object| (members.tag(object).into(), object));
+            let mut neighbours = [(0, ObjectId::NONE); BoundedIndex::window()];
+            let mut free = neighbours.iter_mut();
+            members.each_tag(object.0.saturating_add(1)..end, |object, tag| {
+                if let Some(place) = free.next() {
+                    *place = (tag.into(), object);
+                }
+            });
+            let neighbours = neighbours
+                .into_iter()
+                .take_while(|(_, object)| object.is_some());
             self.follow(fingerprint, object, neighbours);
         }
     }

@@ -15,6 +15,7 @@
 mod restore;
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use flashlore_content::Content;
 use flashlore_content::dedup::index::Members;
@@ -658,6 +659,14 @@ impl<C: Content, S: Tables> Members for Objects<C, S> {
     #[inline(always)]
     fn tag(&self, object: ObjectId) -> u32 {
         self.fingerprint(self.content(object)) as u32
+    }
+
+    fn each_tag(&self, objects: Range<u32>, mut each: impl FnMut(ObjectId, u32)) {
+        let rows = objects.start as usize..objects.end as usize;
+        self.table.each(rows, |at, row| {
+            let tag = self.fingerprint(row.content) as u32;
+            each(ObjectId(at as u32), tag);
+        });
     }
 
     #[inline(always)]
