@@ -3,15 +3,18 @@
 //!
 //! ```text
 //! cargo run --release -p flashlore-volume --example large -- fill DIR SIZE SYSTEM [--changes N]
+//! cargo run --release -p flashlore-volume --example large -- settle DIR MEMORY [--changes N]
 //! cargo run --release -p flashlore-volume --example large -- run DIR MEMORY SECONDS JOBS [--changes N]
 //! cargo run --release -p flashlore-volume --example large -- kill DIR MEMORY SECONDS [--changes N]
 //! cargo run --release -p flashlore-volume --example large -- check DIR MEMORY
 //! ```
 //!
-//! `fill` makes a volume of SIZE GiB and writes all of its pages in order. `run` opens it within MEMORY MiB, does each of
-//! JOBS for so many seconds, and closes it. `kill` opens it, writes at random for so many seconds and ends without a word,
-//! as `kill -9` would end it. `check` checks it within MEMORY MiB, all tables and no data. Each prints one line of JSON. A job is what is done and how addresses are drawn:
-//! `write-uniform`, `write-zipf`, `read-uniform`, `read-zipf`, 4 KiB each, by two threads.
+//! `fill` makes a volume of SIZE GiB and writes all of its pages in order. `settle` opens it within MEMORY MiB, waits until
+//! its fingerprint index, which has another size than with other memory, knows everything, and closes it. `run` opens it
+//! within MEMORY MiB, does each of JOBS for so many seconds, and closes it. `kill` opens it, writes at random for so many
+//! seconds and ends without a word, as `kill -9` would end it. `check` checks it within MEMORY MiB, all tables and no data.
+//! Each prints one line of JSON. A job is what is done and how addresses are drawn: `write-uniform`, `write-zipf`,
+//! `read-uniform`, `read-zipf`, 4 KiB each, by two threads.
 //!
 //! Data are elided ([`flashlore_medium::Elided`]): each page follows from its address and the number of its write, and what
 //! is read is compared with that. With `--changes N` an overwrite differs from the page before in N words at most, so that
@@ -25,7 +28,7 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use flashlore_volume::disk::{BlockDevice, Disk, Maintainer};
 use flashlore_volume::{
@@ -77,6 +80,7 @@ fn carry_out(arguments: &[String]) -> Result<String> {
                 "{{{opened}, \"jobs\": [{done}], \"close_seconds\": {closing:.3}}}"
             ))
         }
+        ["settle", directory, memory] => settle(directory.as_ref(), memory.parse()?),
         ["kill", directory, memory, seconds] => {
             let (disk, opened) = open(directory.as_ref(), memory.parse()?)?;
             let load = Load::new(Arc::clone(&disk), changes)?;
@@ -88,7 +92,7 @@ fn carry_out(arguments: &[String]) -> Result<String> {
         }
         ["check", directory, memory] => check(directory.as_ref(), memory.parse()?),
         _ => Err(
-            "expected fill, run, kill or check with its arguments: see the head of this program"
+            "expected fill, settle, run, kill or check with its arguments: see the head of this program"
                 .into(),
         ),
     }
@@ -106,6 +110,22 @@ fn fill(directory: &Path, gib: u64, system: &str, changes: u32) -> Result<String
     disk.close()?;
     let closing = before.elapsed().as_secs_f64();
     Ok(format!("{{{filled}, \"close_seconds\": {closing:.3}}}"))
+}
+
+/// Waits until nothing is left of what an opening puts off.
+fn settle(directory: &Path, mib: u64) -> Result<String> {
+    let began = Instant::now();
+    let (disk, opened) = open(directory, mib)?;
+    let maintainer = Maintainer::start(&disk)?;
+    while disk.with(|volume| volume.chores().rest)? {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let (seconds, peak) = (began.elapsed().as_secs_f64(), load::peak()?);
+    drop(maintainer);
+    disk.close()?;
+    Ok(format!(
+        "{{{opened}, \"settle_seconds\": {seconds:.1}, \"settle_peak\": {peak}}}"
+    ))
 }
 
 /// Checks a volume that is not open.
