@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Volumes as large as a tebibyte whose data are elided: what they take, how long they open, and how fast they are.
 
-For each system and size a volume is made and all of it written, in order. Then for each `--memory` (MiB) its fingerprint
-index is filled, which has a size of its own, and it is opened after a clean end, read and written at random for some time
-in each of four ways (two threads, 4 KiB, addresses drawn uniformly or as YCSB draws them, zipf .99), closed; opened again,
-written at random, killed, and opened once more. The table has the peak of the resident memory (VmHWM) of each opening and
-of the work, the seconds until the first page was read after a clean end and after the kill, what had to be replayed then,
-requests a second with the 99.9th percentile of their times, and what a check of all tables took (seconds, and peak in MiB).
-Of the medium there is what no page of data says: records, tables, journal.
+For each system and size a volume is made and all of it written, in order. Then for each `--memory` (MiB) its
+fingerprint index is filled, which has a size of its own, and it is opened after a clean end, read and written at
+random for some time in each of four ways (two threads, 4 KiB, addresses drawn uniformly or as YCSB draws them, zipf
+.99), closed; opened again, written at random, killed, and opened once more. The table has the peak of the resident
+memory (VmHWM) of each opening and of the work, the seconds until the first page was read after a clean end and after
+the kill, what had to be replayed then, requests a second with the 99.9th percentile of their times, and what a check
+of all tables took (seconds, and peak in MiB). Of the medium there is what no page of data says: records, tables,
+journal.
 
     cargo build --release -p flashlore-volume --example large
     tools/large-volumes.py --directory DIR --sizes 4,64 --systems plain,ca-ssd,combined --memory 512,1024,4096
