@@ -116,6 +116,7 @@ impl Nand {
             CopyFound::Lost(record) | CopyFound::Unreadable(Some(record), _) => record,
             CopyFound::Elsewhere | CopyFound::Unreadable(None, _) => self.lost_record(owner, from),
         };
+        self.buffer[data].fill(0);
         self.lost.push(owner.as_object());
         Record {
             kind: UnitKind::Lost,

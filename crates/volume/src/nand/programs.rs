@@ -29,7 +29,7 @@ impl Nand {
         }
         let generation = self.lives[block.index()].generation;
         let first = self.geometry.first_unit_of_page(page);
-        self.buffer.clear();
+        // Every unit sets all of its data and its record; what is behind the last record stays zero.
         self.buffer.resize(self.areas.page_stride as usize);
         for (ppn, unit) in (first.0..).map(Ppn).zip(units) {
             self.lay_out(ppn, generation, unit)?;
@@ -73,7 +73,11 @@ impl Nand {
     ) -> Result<(), NandError> {
         let data = self.areas.data_in_page(ppn);
         let (owner, record) = match unit {
-            Unit::Pad => return Ok(()),
+            Unit::Pad => {
+                self.buffer[data].fill(0);
+                self.buffer[self.areas.record_in_page(ppn)].fill(0);
+                return Ok(());
+            }
             Unit::New { owner, page } => (*owner, self.lay_out_new(data.clone(), *owner, page)),
             Unit::Copy { owner, from } => (*owner, self.copy_in(data.clone(), *owner, *from)),
         };
@@ -136,6 +140,7 @@ impl Nand {
                 let parts = values.iter().map(|v| v.parts(write_seq, &zeros));
                 let parts = parts.map(|(head, bytes)| (self.young.name_lost(head), bytes));
                 let space = &mut self.buffer[data];
+                space.fill(0);
                 record.write_seq = packed::encode(&self.id.key, parts, naming, space);
                 if let Some(space) = space.first_chunk() {
                     record.digest = self.id.key.digest(space);
@@ -143,6 +148,7 @@ impl Nand {
                 values.iter().for_each(|value| value.note_safe());
             }
             None if record.kind == UnitKind::Lost => {
+                self.buffer[data].fill(0);
                 self.lost.push(owner.as_object());
                 record.write_seq = self.write_seq(owner.as_object()).unwrap_or(0);
                 if let Some(write) = self.young.find(record.write_seq) {
