@@ -752,7 +752,7 @@ fn a_file_takes_what_the_tables_need_and_little_more() {
     let medium = Arc::new(MemoryMedium::new(bytes_of(&area)));
     let mut store = made(medium.clone(), area, &[(1, shape)], 300).unwrap();
     let mut draw = Xoshiro256PlusPlus::seed_from_u64(7);
-    let mut write = |store: &mut Store, row: u32, value: u8| {
+    let write = |store: &mut Store, row: u32, value: u8| {
         set(store, 0, row, &[value; 4_064]).unwrap();
     };
     for round in 0..60u8 {
