@@ -78,12 +78,14 @@ impl Clone for AlignedBuf {
 impl Deref for AlignedBuf {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.space[self.start..self.start + self.len]
     }
 }
 
 impl DerefMut for AlignedBuf {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         &mut self.space[self.start..self.start + self.len]
     }

@@ -166,26 +166,43 @@ impl<N: Note> Tables for StoredTables<N> {
 
 impl Shared {
     /// Asks the store, and fetches what it lacks; nothing if that cannot be had.
+    #[inline(always)]
     fn reach<A>(
         &self,
         fetching: &mut Fetching,
         mut ask: impl FnMut(&mut Store) -> Result<A, Access>,
     ) -> Option<A> {
-        loop {
-            let error = match ask(&mut fetching.store) {
-                Ok(answer) => return Some(answer),
-                Err(Access::Error(error)) => error,
-                Err(Access::Absent(fetch)) => {
+        match ask(&mut fetching.store) {
+            Ok(answer) => Some(answer),
+            Err(lacking) => self.reach_further(fetching, lacking, &mut ask),
+        }
+    }
+
+    /// Fetches what the store lacked, and asks again.
+    #[cold]
+    fn reach_further<A>(
+        &self,
+        fetching: &mut Fetching,
+        mut lacking: Access,
+        ask: &mut dyn FnMut(&mut Store) -> Result<A, Access>,
+    ) -> Option<A> {
+        let error = loop {
+            match lacking {
+                Access::Error(error) => break error,
+                Access::Absent(fetch) => {
                     self.fetched_at_once.fetch_add(1, Ordering::Relaxed);
-                    match fetching.store.fetch_at_once(&fetch) {
-                        Ok(()) => continue,
-                        Err(error) => error,
+                    if let Err(error) = fetching.store.fetch_at_once(&fetch) {
+                        break error;
                     }
                 }
-            };
-            self.fail(fetching, error);
-            return None;
-        }
+            }
+            match ask(&mut fetching.store) {
+                Ok(answer) => return Some(answer),
+                Err(still) => lacking = still,
+            }
+        };
+        self.fail(fetching, error);
+        None
     }
 
     fn fail(&self, fetching: &mut Fetching, error: MetadataError) {

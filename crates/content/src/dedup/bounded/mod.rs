@@ -112,7 +112,7 @@ pub struct BoundedIndex {
 
 impl BoundedIndex {
     /// An empty index that takes at most so many bytes of memory. A budget too small for a set and the windows (about
-    /// 2,100 bytes) keeps nothing. 1 byte for each KiB of content keeps at least 95 % of the savings of an unbounded
+    /// 2,400 bytes) keeps nothing. 1 byte for each KiB of content keeps at least 95 % of the savings of an unbounded
     /// index on every stream of `benches/savings`, if neighbours are given before the next write.
     pub fn new(budget: u64) -> Self {
         let sets = sets_within(budget);

@@ -6,7 +6,10 @@
 //! made at the same time. When the second half of a window is reached it moves on; a hit outside of all takes the
 //! window that was of no use for the longest time.
 //!
-//! Invariants: the order of use names each window once; a place without a neighbour has no object.
+//! Nearly all writes are in none of the windows: a filter of each says so without a look at its tags.
+//!
+//! Invariants: the order of use names each window once; a place without a neighbour has no object; the filter of a window
+//! has all its tags.
 
 use flashlore_flash::ObjectId;
 
@@ -24,6 +27,7 @@ const MOVES_AT: usize = WINDOW / 2;
 pub struct Runs {
     tags: [[u32; WINDOW]; RUNS],
     objects: [[ObjectId; WINDOW]; RUNS],
+    filters: [TagFilter; RUNS],
     /// Windows by last use, the newest first.
     order: [u8; RUNS],
 }
@@ -42,6 +46,7 @@ impl Runs {
         Runs {
             tags: [[0; WINDOW]; RUNS],
             objects: [[ObjectId::NONE; WINDOW]; RUNS],
+            filters: [TagFilter::default(); RUNS],
             order: std::array::from_fn(|run| run as u8),
         }
     }
@@ -51,7 +56,7 @@ impl Runs {
     pub fn find(&self, tag: u32, mut accepts: impl FnMut(ObjectId) -> bool) -> Option<ObjectId> {
         for &run in &self.order {
             let run = usize::from(run);
-            let mut equal = equal_to(tag, &self.tags[run]);
+            let mut equal = self.places_of(run, tag);
             while equal != 0 {
                 let object = self.objects[run][equal.trailing_zeros() as usize];
                 if object.is_some() && accepts(object) {
@@ -83,8 +88,10 @@ impl Runs {
         let run = usize::from(self.order[0]);
         self.tags[run] = [0; WINDOW];
         self.objects[run] = [ObjectId::NONE; WINDOW];
+        self.filters[run] = TagFilter::default();
         for (at, (tag, object)) in neighbours.take(WINDOW).enumerate() {
             (self.tags[run][at], self.objects[run][at]) = (tag, object);
+            self.filters[run].add(tag);
         }
     }
 
@@ -104,14 +111,31 @@ impl Runs {
                     "the order of use names window {run} {named} times, expected once"
                 ));
             }
+            let objects = self.objects[run].iter().zip(&self.tags[run]);
+            let mut tags = objects.filter(|(object, _)| object.is_some());
+            if let Some((_, tag)) = tags.find(|(_, tag)| !self.filters[run].may_have(**tag)) {
+                return Err(format!("the filter of window {run} lacks tag {tag}"));
+            }
         }
         Ok(())
+    }
+
+    /// The places of a window with a tag, a bit each.
+    #[inline]
+    fn places_of(&self, run: usize, tag: u32) -> u32 {
+        let mut equal = 0;
+        if self.filters[run].may_have(tag) {
+            for (at, &found) in self.tags[run].iter().enumerate() {
+                equal |= u32::from(found == tag) << at;
+            }
+        }
+        equal
     }
 
     fn position(&self, tag: u32, object: ObjectId) -> Option<InRun> {
         self.order.iter().enumerate().find_map(|(rank, &run)| {
             let run = usize::from(run);
-            let equal = equal_to(tag, &self.tags[run]);
+            let equal = self.places_of(run, tag);
             let mut places = (0..WINDOW).filter(|at| equal >> at & 1 == 1);
             let at = places.find(|&at| self.objects[run][at] == object)?;
             Some(InRun { rank, at })
@@ -119,12 +143,17 @@ impl Runs {
     }
 }
 
-/// The places with a tag, a bit each.
-#[inline]
-fn equal_to(tag: u32, tags: &[u32; WINDOW]) -> u32 {
-    let mut equal = 0;
-    for (at, &found) in tags.iter().enumerate() {
-        equal |= u32::from(found == tag) << at;
+/// A bit for all tags that have the same lowest byte.
+#[derive(Debug, Clone, Copy, Default)]
+struct TagFilter([u64; 4]);
+
+impl TagFilter {
+    fn add(&mut self, tag: u32) {
+        self.0[tag as usize / 64 % 4] |= 1 << (tag % 64);
     }
-    equal
+
+    #[inline]
+    fn may_have(&self, tag: u32) -> bool {
+        self.0[tag as usize / 64 % 4] >> (tag % 64) & 1 == 1
+    }
 }
