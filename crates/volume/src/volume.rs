@@ -771,6 +771,7 @@ impl Volume {
     /// owner `from` on, to a survey that begins with nothing and owner 0; where to go on, if anything is left. What
     /// changes in between may be counted twice or not at all.
     pub fn survey_step(&self, from: ObjectId, most: u32, survey: &mut Survey) -> Option<ObjectId> {
+        let from = self.next_object(from);
         self.glance(|layer| layer.survey_step(from, most, survey))
     }
 

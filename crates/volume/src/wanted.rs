@@ -87,10 +87,13 @@ impl Volume {
 
     /// The object from which on the index is not filled; of those that there never were it passes over many.
     pub(crate) fn next_unindexed(&self) -> Option<ObjectId> {
-        let from = self.unindexed?;
+        Some(self.next_object(self.unindexed?))
+    }
+
+    /// The first object from one on that there may have been: it passes over many that there never were.
+    pub(crate) fn next_object(&self, from: ObjectId) -> ObjectId {
         let tables = self.stored_tables();
-        let written = tables.first_written(TableName::Objects, from.0, PASSED_OVER);
-        Some(ObjectId(written))
+        ObjectId(tables.first_written(TableName::Objects, from.0, PASSED_OVER))
     }
 
     /// Looks at what was stored when the volume was opened ([`Volume::look_at_rest`]), with these pages for that alone.
