@@ -423,7 +423,7 @@ fn number(name: &str, default: u64) -> u64 {
 fn no_crash_loses_what_was_flushed_or_mixes_states() {
     let first = number("FLASHLORE_CRASH_SEED", 1);
     let mut tally = Tally::default();
-    for seed in first..first + number("FLASHLORE_CRASH_HISTORIES", 30) {
+    for seed in first..first + number("FLASHLORE_CRASH_HISTORIES", 60) {
         let searched = catch_unwind(AssertUnwindSafe(|| one_history(seed, tally)));
         tally = searched.unwrap_or_else(|_| panic!("the history of seed {seed} fails"));
     }
