@@ -408,3 +408,21 @@ fn nothing_of_what_was_purged_stays_in_the_kept_index() {
     assert!(is_found(&mut volume, 300, 2));
     volume.check().unwrap();
 }
+
+/// What pads a flash page at a flush is zeros, and nothing of what lay in the page buffer before.
+#[test]
+fn nothing_of_one_flash_page_is_left_in_the_next() {
+    let kept = Kept::new(&SHAPE.identity(Policy::Dedup));
+    let mut volume = kept.open();
+    for value in 1..=3 {
+        volume.write(1, Lpn(value), &page(value)).unwrap();
+    }
+    volume.flush().unwrap();
+    let mut medium = vec![0; kept.medium.len() as usize];
+    kept.medium.read(0, &mut medium).unwrap();
+    for value in 1..=3 {
+        let sectors = medium.chunks(512);
+        let copies = sectors.filter(|sector| **sector == page(value)[..512]);
+        assert_eq!(copies.count(), 1, "page {value}");
+    }
+}
