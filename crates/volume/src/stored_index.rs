@@ -104,13 +104,17 @@ impl StoredIndex {
         })
     }
 
+    /// Whether all pages were read.
+    pub fn is_read(&self) -> bool {
+        self.next == self.pages
+    }
+
     /// The pages that are read next; nothing once all were.
     pub fn to_read(&self) -> Option<PagesToRead> {
-        let count = AT_ONCE.min(self.pages - self.next);
-        (count > 0).then(|| PagesToRead {
+        (!self.is_read()).then(|| PagesToRead {
             medium: Arc::clone(&self.medium),
             first: self.next,
-            count,
+            count: AT_ONCE.min(self.pages - self.next),
         })
     }
 
@@ -161,7 +165,7 @@ impl StoredIndex {
         // A medium that cannot do it keeps a part of each digest, and no content.
         let _ = self.medium.discard(0, offset_of(self.pages));
         index.forget_pages();
-        if self.next < self.pages {
+        if !self.is_read() {
             self.entered = 0;
             self.next = self.pages;
         }

@@ -562,7 +562,9 @@ impl Volume {
 
     /// Whether [`Volume::look_at_rest`] has anything to look at.
     fn has_unseen(&self) -> bool {
-        self.index_pages_to_read().is_some() || self.unindexed.is_some() || self.has_unseen_packs
+        let index = self.stored_index.as_ref();
+        let is_read = index.is_none_or(StoredIndex::is_read);
+        !is_read || self.unindexed.is_some() || self.has_unseen_packs
     }
 
     /// Pages of the fingerprint index, as it was kept, that nobody has read yet.
@@ -575,7 +577,7 @@ impl Volume {
         let index = self.layer.index_mut();
         if let (Some(stored), Some((index, handles))) = (&mut self.stored_index, index) {
             stored.take(read, index, handles);
-            if stored.to_read().is_none() {
+            if stored.is_read() {
                 self.unindexed = stored.unentered();
             }
             index.set_incomplete(self.unindexed.is_some());

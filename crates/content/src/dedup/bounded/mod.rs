@@ -396,8 +396,8 @@ fn spread(fingerprint: u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
-/// Sets for which there is room beside the windows, each with its bit of what has changed. The upper half of a spread fingerprint tells 2^32 sets apart, and
-/// pages have 32 bits for their number.
+/// Sets for which there is room beside the windows, with the bits of what has changed. The upper half of a spread
+/// fingerprint tells 2^32 sets apart, and pages have 32 bits for their number.
 fn sets_within(budget: u64) -> usize {
     let bytes = budget.saturating_sub(RUNS_BYTES as u64);
     let words = bytes / (SETS_OF_WORD * SET_BYTES + WORD_BYTES) as u64 + 1;

@@ -76,7 +76,7 @@ impl BoundedIndex {
     pub fn write_page(&self, key: &VolumeKey, number: u64, page: &mut [u8]) {
         page.fill(0);
         let sets = &self.sets[self.sets_on(number, page.len())];
-        if sets.iter().all(|set| *set == EntrySet::default()) {
+        if sets.iter().all(EntrySet::is_new) {
             return;
         }
         let (places, _) = page[HEAD_BYTES..].as_chunks_mut();
@@ -103,8 +103,7 @@ impl BoundedIndex {
             self.mark_changed(sets);
             return false;
         }
-        let empty = |set: &EntrySet| *set == EntrySet::default();
-        if !self.sets[sets.clone()].iter().all(empty) {
+        if !self.sets[sets.clone()].iter().all(EntrySet::is_new) {
             self.mark_changed(sets.clone());
         }
         let (places, _) = page[HEAD_BYTES..].as_chunks();

@@ -88,6 +88,11 @@ impl EntrySet {
         self.rest & EVICTED != 0
     }
 
+    /// Whether it is as it was made: without entries, and it never had more than it has room for.
+    pub fn is_new(&self) -> bool {
+        *self == EntrySet::default()
+    }
+
     /// Notes that entries are missing.
     pub fn note_evicted(&mut self) {
         self.rest |= EVICTED;
