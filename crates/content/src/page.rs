@@ -15,6 +15,12 @@ pub trait Content: Row + Eq {
     /// The fingerprint, `bits` wide. From 64 bits on it never collides; fewer bits are for
     /// experiments with collisions.
     fn fingerprint(self, bits: u32) -> u64;
+
+    /// Whether this can be the content that is sought, by fingerprints of so many bits and what else is known of it.
+    #[inline]
+    fn may_equal(self, sought: Self, bits: u32) -> bool {
+        self.fingerprint(bits) == sought.fingerprint(bits)
+    }
 }
 
 /// One distinct value of a trace, numbered from 0 in order of first appearance.

@@ -23,6 +23,7 @@ mod index;
 mod journal_chain;
 mod moved;
 mod one_read;
+mod options;
 mod purge;
 mod record;
 mod reopen;

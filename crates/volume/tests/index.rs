@@ -426,3 +426,30 @@ fn nothing_of_one_flash_page_is_left_in_the_next() {
         assert_eq!(copies.count(), 1, "page {value}");
     }
 }
+
+/// Of digests the fingerprint is 32 bits; objects have 64.
+#[test]
+fn a_page_with_the_fingerprint_of_another_is_told_from_it_without_a_read() {
+    let id = SHAPE.identity(Policy::Dedup);
+    let values = [149_662, 159_789];
+    let [one, other] = values.map(|value| id.key.digest(&page(value)).tag().0);
+    assert!(one != other && one as u32 == other as u32);
+    let medium = MemoryMedium::new(bytes_needed(&id).unwrap() as usize);
+    let medium = Arc::new(FaultyMedium::new(medium, Faults::default()));
+    create(&*medium, &id).unwrap();
+    let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+    volume.write(1, Lpn(0), &page(values[0])).unwrap();
+    // It waits in no page buffer any more.
+    for lpn in 1..20 {
+        volume.write(1, Lpn(lpn), &page(lpn)).unwrap();
+    }
+    volume.flush().unwrap();
+    let before = medium.reads();
+    volume.write(1, Lpn(20), &page(values[1])).unwrap();
+    assert_eq!(medium.reads(), before);
+    // Each is found behind the other.
+    for (lpn, value) in (30..).zip(values) {
+        volume.write(1, Lpn(lpn), &page(value)).unwrap();
+    }
+    assert_eq!(volume.dedup_counters().unwrap().hits, 2);
+}

@@ -41,8 +41,8 @@ fn versioned(policy: Policy) -> Identity {
 
 fn page(value: u32) -> PageBytes {
     let mut page = [0; PAGE_BYTES];
-    for (i, chunk) in page.chunks_exact_mut(4).enumerate() {
-        chunk.copy_from_slice(&(value.wrapping_mul(31) ^ i as u32).to_le_bytes());
+    for (word, i) in page.as_chunks_mut().0.iter_mut().zip(0..) {
+        *word = (value.wrapping_mul(31) ^ i).to_le_bytes();
     }
     page
 }

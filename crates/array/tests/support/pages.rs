@@ -48,8 +48,8 @@ pub fn page(value: Value) -> Page {
 fn noise(seed: u64) -> Page {
     let mut draw = Draw::new(seed);
     let mut page = [0; 4096];
-    for bytes in page.chunks_exact_mut(8) {
-        bytes.copy_from_slice(&draw.number().to_le_bytes());
+    for word in page.as_chunks_mut().0 {
+        *word = draw.number().to_le_bytes();
     }
     page
 }

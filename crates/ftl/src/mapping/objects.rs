@@ -194,6 +194,13 @@ impl<C: Content, S: Tables> Objects<C, S> {
         content.fingerprint(self.fingerprint_bits)
     }
 
+    /// Whether an object may hold this content, by what is known of it.
+    #[inline(always)]
+    pub fn may_hold(&self, object: ObjectId, content: C) -> bool {
+        self.content(object)
+            .may_equal(content, self.fingerprint_bits)
+    }
+
     /// Logical pages.
     pub fn len(&self) -> u32 {
         self.map.len() as u32

@@ -64,12 +64,11 @@ impl<'a> Reader<'a> {
 
     /// The next bytes.
     pub fn take<const N: usize>(&mut self) -> [u8; N] {
-        let mut value = [0; N];
-        if let Some(found) = self.bytes.get(self.at..self.at + N) {
-            value.copy_from_slice(found);
-        }
+        let rest = self.bytes.get(self.at..);
         self.at += N;
-        value
+        rest.and_then(<[u8]>::first_chunk)
+            .copied()
+            .unwrap_or([0; N])
     }
 
     /// The next byte.

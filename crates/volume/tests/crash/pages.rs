@@ -84,14 +84,14 @@ pub fn page(value: Value) -> PageBytes {
             0 => 64,
             _ => 2 + value % 5 * 8,
         };
-        for (i, word) in page.chunks_exact_mut(8).enumerate() {
+        for (i, word) in page.as_chunks_mut().0.iter_mut().enumerate() {
             let seed = match i as u32 % 64 >= words {
                 true if value < FAMILIES => continue,
                 true => FAMILIES + value / 8 % 3,
                 false => value,
             };
             let mixed = (u64::from(seed) << 32 | i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            word.copy_from_slice(&(mixed ^ mixed >> 29).to_le_bytes());
+            *word = (mixed ^ mixed >> 29).to_le_bytes();
         }
         page[..4].copy_from_slice(&value.to_le_bytes());
     }

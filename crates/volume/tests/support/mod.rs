@@ -57,8 +57,8 @@ const GATHER: u32 = 0x0E8B_2F51;
 pub fn page(value: u32) -> PageBytes {
     let mut page = [0; PAGE_BYTES];
     if value != 0 {
-        for (i, chunk) in page.chunks_exact_mut(4).enumerate() {
-            chunk.copy_from_slice(&(value.wrapping_mul(SPREAD) ^ i as u32).to_le_bytes());
+        for (word, i) in page.as_chunks_mut().0.iter_mut().zip(0..) {
+            *word = (value.wrapping_mul(SPREAD) ^ i).to_le_bytes();
         }
     }
     page

@@ -29,7 +29,7 @@ pub(crate) fn candidate<C: Content, S: Tables>(
     let fingerprint = objects.fingerprint(content);
     let has = |object| {
         let is_there = !C::Index::MAY_BE_STALE || objects.is_alive(object);
-        is_there && objects.fingerprint(objects.content(object)) == fingerprint
+        is_there && objects.may_hold(object, content)
     };
     dedup.index.find(fingerprint, has)
 }
