@@ -245,9 +245,9 @@ impl Space {
         let last = self.counts.len().min(first + COUNTS_PER_PAGE as usize);
         for (count, out) in self.counts[first..last]
             .iter()
-            .zip(out[HEADER..].chunks_exact_mut(2))
+            .zip(out[HEADER..].as_chunks_mut().0)
         {
-            out.copy_from_slice(&count.to_le_bytes());
+            *out = count.to_le_bytes();
         }
         let sum = put_seal(out, MAGIC, at, key);
         self.places[page as usize] = CountsPlace::new(copy, sum);
@@ -276,8 +276,8 @@ impl Space {
         }
         self.places[page as usize] = place;
         let first = page * COUNTS_PER_PAGE;
-        for (slot, count) in (first..).map(Slot).zip(bytes[HEADER..].chunks_exact(2)) {
-            let count = u16::from_le_bytes([count[0], count[1]]);
+        for (slot, count) in (first..).map(Slot).zip(bytes[HEADER..].as_chunks().0) {
+            let count = u16::from_le_bytes(*count);
             if count > 0 && self.has(slot) {
                 self.counts[slot.index()] = count;
                 self.busy.set(slot);

@@ -324,15 +324,18 @@ pub(crate) fn judge(id: &Identity) -> Judge {
     let (units, pages) = (rows(Table::Owners), id.exported);
     let mapped = if id.has_objects() { objects } else { units };
     let object_bytes = usize::from(Table::Objects.row_bytes(&id));
-    let number = |row: &[u8]| u32::from_le_bytes([row[0], row[1], row[2], row[3]]);
     Box::new(move |table, bytes| {
         let is_possible = match table {
             _ if table == Table::Map.id() => {
-                let mut rows = bytes.chunks_exact(4).map(number);
+                let mut rows = bytes.as_chunks().0.iter().copied().map(u32::from_le_bytes);
                 rows.all(|row| row < mapped || row == u32::MAX)
             }
             _ if table == Table::Owners.id() => {
-                let mut rows = bytes.chunks_exact(4).map(Owner::decode);
+                let mut rows = bytes
+                    .as_chunks::<4>()
+                    .0
+                    .iter()
+                    .map(|row| Owner::decode(row));
                 rows.all(|owner| match (id.has_objects(), id.encoding.is_on()) {
                     (false, _) => owner.as_page().0 < pages,
                     (true, false) => owner.as_object().0 < objects,

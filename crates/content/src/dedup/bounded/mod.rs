@@ -6,6 +6,7 @@
 //!
 //! * `set` — 12 entries in a cache line: 5⅓ bytes an entry, of which 4 are the object's handle and ten bits a tag; what
 //!   leaves a full set
+//! * `sets` — all sets, in memory that is taken as they fill
 //! * `runs` — neighbours of objects that were found, so that one entry finds a run of duplicates (the idea of sparse
 //!   indexing, FAST 2009)
 //! * [`pages`] — the index as pages of a medium
@@ -29,6 +30,7 @@ mod changed;
 pub mod pages;
 mod runs;
 mod set;
+mod sets;
 
 #[cfg(test)]
 mod tests;
@@ -36,14 +38,18 @@ mod tests;
 use std::ops::Range;
 
 use flashlore_flash::ObjectId;
-use flashlore_flash::hints::{on_large_pages, prefetch};
+use flashlore_flash::hints::prefetch;
 
 use changed::{ChangedSets, SETS_OF_WORD, WORD_BYTES};
 use runs::{Runs, WINDOW};
 use set::{EntrySet, Offered, SET_BYTES, TAG_BITS, WAYS};
+use sets::Sets;
 
 /// Bytes of the windows of neighbours, a part of every budget.
 const RUNS_BYTES: usize = size_of::<Runs>();
+
+/// With what there is before the first set: sets begin with a cache line.
+const BESIDE_SETS: usize = RUNS_BYTES + SET_BYTES;
 
 /// What happened since the index was made. All are numbers of calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -99,7 +105,7 @@ struct Home {
 /// equal; all calls about one object must use the same one. A caller that keeps 32 bits of a digest passes those.
 #[derive(Debug, Clone)]
 pub struct BoundedIndex {
-    sets: Vec<EntrySet>,
+    sets: Sets,
     /// Which of them may differ from what was read of a medium.
     changed: ChangedSets,
     /// `None` in an index without sets.
@@ -117,7 +123,7 @@ impl BoundedIndex {
     pub fn new(budget: u64) -> Self {
         let sets = sets_within(budget);
         BoundedIndex {
-            sets: empty_sets(sets),
+            sets: Sets::new(sets),
             changed: ChangedSets::none(sets),
             runs: (sets > 0).then(|| Box::new(Runs::new())),
             len: 0,
@@ -129,7 +135,7 @@ impl BoundedIndex {
 
     /// The smallest budget that keeps anything, in bytes.
     pub const fn least_budget() -> u64 {
-        (RUNS_BYTES + WORD_BYTES + SET_BYTES) as u64
+        (BESIDE_SETS + WORD_BYTES + SET_BYTES) as u64
     }
 
     /// The memory that it may take, in bytes.
@@ -137,10 +143,10 @@ impl BoundedIndex {
         self.budget
     }
 
-    /// Bytes held.
+    /// Bytes held, once all sets have been changed.
     pub fn heap_bytes(&self) -> usize {
         let runs = self.runs.as_ref().map_or(0, |_| RUNS_BYTES);
-        self.sets.capacity() * SET_BYTES + self.changed.heap_bytes() + runs
+        self.sets.bytes() + self.changed.heap_bytes() + runs
     }
 
     /// Entries held.
@@ -399,14 +405,8 @@ fn spread(fingerprint: u64) -> u64 {
 /// Sets for which there is room beside the windows, with the bits of what has changed. The upper half of a spread
 /// fingerprint tells 2^32 sets apart, and pages have 32 bits for their number.
 fn sets_within(budget: u64) -> usize {
-    let bytes = budget.saturating_sub(RUNS_BYTES as u64);
+    let bytes = budget.saturating_sub(BESIDE_SETS as u64);
     let words = bytes / (SETS_OF_WORD * SET_BYTES + WORD_BYTES) as u64 + 1;
     let sets = bytes.saturating_sub(words * WORD_BYTES as u64) / SET_BYTES as u64;
     sets.min(u32::MAX.into()) as usize
-}
-
-fn empty_sets(count: usize) -> Vec<EntrySet> {
-    let mut sets = on_large_pages(Vec::with_capacity(count));
-    sets.resize(count, EntrySet::default());
-    sets
 }
