@@ -33,9 +33,22 @@ impl FreeList {
 
     /// Adds an erased block.
     pub fn push(&mut self, block: BlockId, erases: u32) {
-        let key = if self.by_wear { erases } else { 0 };
-        self.blocks.insert((key, self.freed, block));
+        self.blocks.insert((self.wear(erases), self.freed, block));
         self.freed = self.freed.wrapping_add(1);
+    }
+
+    /// Has these erased blocks instead, with the erases of each, in the order in which they became free. Of a large device
+    /// there are hundreds of thousands.
+    pub fn set(&mut self, blocks: Vec<(BlockId, u32)>) {
+        self.freed = blocks.len() as u32;
+        let entries = (0..).zip(blocks);
+        let entries = entries.map(|(freed, (block, erases))| (self.wear(erases), freed, block));
+        self.blocks = entries.collect();
+    }
+
+    /// What counts of its erases.
+    fn wear(&self, erases: u32) -> u32 {
+        if self.by_wear { erases } else { 0 }
     }
 
     /// Takes the next block.

@@ -25,6 +25,8 @@ use crate::table::StoredTable;
 const NONE: u8 = u8::MAX;
 /// Of the pages behind, one in so many more are used once all of those that are have no free row.
 const MORE: usize = 16;
+/// Pages that are looked at together: about as many as a page of their numbers has.
+const LOOKED_AT: usize = 4096;
 
 /// The rows of a table in pages, and what their links say.
 #[derive(Debug, Clone, Copy)]
@@ -125,10 +127,24 @@ impl FreeByPage {
             used: 0,
             cursor: 0,
         };
-        let mut behind = free.own_pages..rows.pages();
-        let last = behind.rfind(|&page| free.first.get(page) != 0);
-        free.used = last.map_or(0, |page| page + 1 - free.own_pages);
+        free.used = free.pages_used();
         free
+    }
+
+    /// Of the pages behind those up to the last one that was used. Of them there may be millions, and those behind it are
+    /// passed over.
+    fn pages_used(&self) -> usize {
+        let (mut used, mut end) = (0, self.rows.pages());
+        while used == 0 && end > self.own_pages {
+            let begin = end.saturating_sub(LOOKED_AT).max(self.own_pages);
+            self.first.each(begin..end, |page, first| {
+                if first != 0 {
+                    used = page + 1 - self.own_pages;
+                }
+            });
+            end = begin;
+        }
+        used
     }
 
     /// The first free row of a page, if there is one.

@@ -1,12 +1,27 @@
 //! Blocks leave the free lists and come back: opening, giving back, and the barriers between an erase and the next
 //! use of a block.
 
-use flashlore_flash::{BlockId, Flash, PlaneId, PoolId, Stream, Time};
+use flashlore_flash::{BlockId, Flash, Geometry, PlaneId, PoolId, Stream, Time};
 
-use crate::alloc::OpenBlock;
+use crate::alloc::{OpenBlock, Plane};
 use crate::core::{Core, OpenBarrier};
 use crate::error::FtlError;
 use crate::map_cache::MapCache;
+
+/// These blocks are the free ones, with the erases of each, and became free in this order.
+pub(super) fn set_free<P>(
+    planes: &mut [Plane<P>],
+    geometry: &Geometry,
+    blocks: impl Iterator<Item = (BlockId, u32)>,
+) {
+    let mut of_planes = vec![Vec::new(); planes.len()];
+    for (block, erases) in blocks {
+        of_planes[geometry.plane_of(block).index()].push((block, erases));
+    }
+    for (plane, blocks) in planes.iter_mut().zip(of_planes) {
+        plane.free.set(blocks);
+    }
+}
 
 impl<F: Flash, K: MapCache<F::Page>> Core<F, K>
 where

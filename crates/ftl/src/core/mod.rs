@@ -49,6 +49,7 @@ use crate::alloc::Plane;
 use crate::blocks::Blocks;
 use crate::core::append::fills_with_copies;
 use crate::core::background::Job;
+use crate::core::free_blocks::set_free;
 use crate::core::relocate::Relocate;
 use crate::core::spare::check_spare;
 use crate::counters::Counters;
@@ -182,9 +183,8 @@ where
         let mut planes: Vec<Plane<F::Page>> = (0..geometry.planes())
             .map(|_| Plane::new(options.wear.dynamic))
             .collect();
-        for block in (0..geometry.blocks()).map(BlockId) {
-            planes[geometry.plane_of(block).index()].free.push(block, 0);
-        }
+        let all = (0..geometry.blocks()).map(|block| (BlockId(block), 0));
+        set_free(&mut planes, &geometry, all);
         let pools = layout
             .pools()
             .iter()

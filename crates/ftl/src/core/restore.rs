@@ -4,6 +4,7 @@ use flashlore_flash::{BlockId, Flash, Owner, Ppn, Stream, Table};
 
 use crate::alloc::OpenBlock;
 use crate::core::Core;
+use crate::core::free_blocks::set_free;
 use crate::error::OptionsError;
 use crate::options::FtlOptions;
 
@@ -79,20 +80,19 @@ where
         units: RestoredUnits,
     ) -> Result<Self, OptionsError> {
         let mut core = Core::new(flash, options)?;
-        for plane in &mut core.planes {
-            while plane.free.pop().is_some() {}
-        }
         for pool in &mut core.pools {
             pool.free = 0;
         }
-        for (block, restored) in (0..).map(BlockId).zip(&found.blocks) {
+        let blocks = || (0..).map(BlockId).zip(&found.blocks);
+        let free = blocks().filter(|(_, restored)| restored.state == RestoredState::Free);
+        let free = free.map(|(block, restored)| (block, restored.erases));
+        set_free(&mut core.planes, &core.geometry, free);
+        for (block, restored) in blocks() {
             core.blocks.set_erases(block, restored.erases);
             let pool = &mut core.pools[core.blocks.record(block).pool().index()];
             pool.most_erases = pool.most_erases.max(restored.erases);
             if restored.state == RestoredState::Free {
                 pool.free += 1;
-                let plane = core.geometry.plane_of(block);
-                core.planes[plane.index()].free.push(block, restored.erases);
             } else {
                 core.blocks.open(block);
             }

@@ -28,10 +28,10 @@ pub(super) fn roots(
     Ok(roots.map(|stored| stored.and_then(|stored| Root::decode(stored.commit(), stored.user()))))
 }
 
-/// The rows of a checkpoint.
+/// The rows of a checkpoint. Its counts of slots are not looked at.
 ///
 /// # Errors
-/// The store has other tables, a page of its counts does not hold, or the medium failed.
+/// The store has other tables, or the medium failed.
 pub(crate) fn of_checkpoint<'a>(
     medium: &'a dyn Medium,
     id: &'a Identity,
@@ -45,7 +45,6 @@ pub(crate) fn of_checkpoint<'a>(
     let stored = stored.ok_or_else(|| {
         VolumeError::Damaged("its store has other tables than the volume".to_string())
     })?;
-    stored.check_counts().map_err(of_store)?;
     Ok(Rows { stored, id })
 }
 
@@ -57,6 +56,7 @@ pub(super) fn tables(
     root: &Root,
 ) -> Result<Tables, VolumeError> {
     let rows = of_checkpoint(medium, id, areas, root)?;
+    rows.stored.check_counts().map_err(of_store)?;
     let mut loaded = beside(&rows, root)?;
     rows.history(root, &mut loaded)?;
     loaded.map = vec![MapRow::NONE; id.exported as usize];

@@ -2,6 +2,8 @@
 //!
 //! What is lost has no unit yet: one of the others is to stand for it ([`super::lost`]).
 
+use std::ops::Range;
+
 use flashlore_content::history::History;
 use flashlore_flash::{BlockId, Geometry, Lpn, ObjectId, Ppn};
 
@@ -44,14 +46,28 @@ pub(crate) fn refuse_impossible(
             _ => row.taken * geometry.units_per_page(),
         };
         let first = geometry.first_unit(block).0;
-        let mut unused = (first + taken..first + geometry.units_per_block()).map(Ppn);
-        if let Some(unit) = unused.find(|&unit| has(valid, unit)) {
+        let unused = first + taken..first + geometry.units_per_block();
+        if let Some(unit) = first_of(valid, unused) {
             return Err(VolumeError::Damaged(format!(
                 "unit {unit} is noted as valid, and was never programmed"
             )));
         }
     }
     Ok(())
+}
+
+/// The first unit of a range that is one of these.
+fn first_of(valid: &[u64], range: Range<u32>) -> Option<Ppn> {
+    let mut from = range.start;
+    while from < range.end {
+        let rest = valid.get(from as usize / 64)? >> (from % 64);
+        if rest != 0 {
+            let found = from + rest.trailing_zeros();
+            return (found < range.end).then_some(Ppn(found));
+        }
+        from = (from / 64 + 1) * 64;
+    }
+    None
 }
 
 /// Whether a unit is one of these.
@@ -141,4 +157,23 @@ pub(super) fn all(geometry: &Geometry, plain: bool, replayed: &Replayed) -> Vec<
         }
     }
     valid.0
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_first_unit_of_a_range_is_that_of_looking_at_each(
+            valid in prop::collection::vec(prop_oneof![Just(0), Just(1 << 63), any::<u64>()], 0..4),
+            start in 0..300u32,
+            length in 0..300u32,
+        ) {
+            let expected = (start..start + length).map(Ppn).find(|&unit| has(&valid, unit));
+            prop_assert_eq!(first_of(&valid, start..start + length), expected);
+        }
+    }
 }
