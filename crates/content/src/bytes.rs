@@ -68,6 +68,12 @@ impl Content for Digest {
     fn fingerprint(self, bits: u32) -> u64 {
         cut(self.0 as u64, bits)
     }
+
+    /// Fingerprints of fewer bits are for the index alone: what is known is compared.
+    #[inline]
+    fn may_equal(self, sought: Self, _: u32) -> bool {
+        self == sought
+    }
 }
 
 /// 64 bits of a digest: says which page may be equal. Those above the lower half are zero where they are not known.
@@ -91,8 +97,8 @@ impl Content for DigestTag {
         cut(self.0, bits)
     }
 
-    /// All that is known counts: of the pages of a tebibyte one in sixteen has a fingerprint of 32 bits that another one
-    /// has, and what may be equal is read.
+    /// Here, too: of the pages of a tebibyte one in sixteen has a fingerprint of 32 bits that another one has, and what may
+    /// be equal is read. Of what is zero in the upper half the lower one is all that is known.
     #[inline]
     fn may_equal(self, sought: Self, _: u32) -> bool {
         self == sought || self.0 == u64::from(sought.0 as u32)

@@ -1,6 +1,7 @@
 //! The tests of volumes, one module a subject. The crash search is a program of its own.
 
 mod exercise;
+mod rows;
 mod support;
 
 mod ahead;

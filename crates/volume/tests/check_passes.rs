@@ -6,14 +6,13 @@ use std::sync::Arc;
 use flashlore_content::PAGE_BYTES;
 use flashlore_flash::Lpn;
 use flashlore_medium::{Medium, MemoryMedium};
-use flashlore_metadata::{MetadataError, Row, Stored, StoredPage};
 use flashlore_volume::format::{Areas, Table};
 use flashlore_volume::{
     CheckOptions, CheckReport, Encoding, HistoryIdentity, Identity, Policy, Volume, VolumeError,
     bytes_needed, check_within, create, load,
 };
 
-use crate::exercise::seal_store;
+use crate::rows::{resealed, row_at};
 use crate::support::{Draw, Shape, page};
 
 /// Several pages of each table that has many rows.
@@ -138,34 +137,8 @@ fn in_many_passes_a_sound_volume_is_clean_as_in_one() {
     }
 }
 
-/// Where a row of a table lies, if it was ever written.
-fn row_at(bytes: &[u8], id: &Identity, table: Table, row: u32) -> Option<usize> {
-    let areas = Areas::new(id).unwrap();
-    let image = MemoryMedium::from_bytes(bytes.to_vec());
-    let stored = Stored::open(&image, areas.store, id.key).unwrap();
-    let (mut found, shape) = (None, table.shape(id));
-    let mut note = |page: &StoredPage<'_>| {
-        if page.node.level == 0 {
-            let at = areas.store.slot(page.slot) as usize + 32;
-            let within = (row - page.first_row(&shape).0) as usize;
-            found = Some(at + within * usize::from(shape.row_bytes));
-        }
-        Ok::<_, MetadataError>(())
-    };
-    let rows = Row(row)..Row(row + 1);
-    stored.each_page(table.id(), rows, &mut note).unwrap();
-    found
-}
-
 fn number_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
-}
-
-/// Changes bytes of a closed volume's tables, and makes all checks hold again.
-fn resealed(id: &Identity, mut bytes: Vec<u8>, change: impl FnOnce(&mut [u8])) -> Vec<u8> {
-    change(&mut bytes);
-    seal_store(&mut bytes, &Areas::new(id).unwrap().store, &id.key);
-    bytes
 }
 
 /// What all is counted anew by the translation layer, which has it in memory, finds wrong too is told by a check, and each

@@ -295,7 +295,7 @@ fn the_volume_does_what_the_simulation_says() {
 }
 
 /// Numbers of pages whose digests agree in their last 32 bits under the key of the tests.
-const COLLIDING: [(u32, u32); 6] = [
+pub const COLLIDING: [(u32, u32); 6] = [
     (149_662, 159_789),
     (183_549, 188_063),
     (180_499, 217_648),
@@ -305,7 +305,7 @@ const COLLIDING: [(u32, u32); 6] = [
 ];
 
 #[test]
-fn pages_with_equal_tags_are_told_apart_by_both() {
+fn pages_with_equal_fingerprints_are_told_apart_by_both_without_being_compared() {
     let shape = shapes()[1];
     let id = shape.identity(Policy::Dedup);
     for (a, b) in COLLIDING {
@@ -339,5 +339,5 @@ fn pages_with_equal_tags_are_told_apart_by_both() {
     }
     pair.compare_contents();
     let collisions = pair.volume.dedup_counters().unwrap().collisions;
-    assert!(collisions > 100, "{collisions} collisions");
+    assert_eq!(collisions, 0);
 }

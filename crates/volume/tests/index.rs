@@ -8,11 +8,14 @@ use flashlore_flash::Lpn;
 use flashlore_medium::{
     Failure, Faults, FaultyMedium, Medium, MemoryMedium, Overlay, When, WriteFault,
 };
+use flashlore_volume::format::Table;
 use flashlore_volume::{
     HistoryIdentity, Identity, MemoryShares, Policy, Volume, bytes_needed, create,
     stored_index_bytes,
 };
 
+use crate::differential::COLLIDING;
+use crate::rows::{resealed, row_at};
 use crate::support::{POLICIES, Shape, contents, page};
 
 const SHAPE: Shape = Shape {
@@ -27,6 +30,17 @@ const SHAPE: Shape = Shape {
 
 fn new(id: &Identity) -> (Arc<MemoryMedium>, Volume) {
     let medium = Arc::new(MemoryMedium::new(bytes_needed(id).unwrap() as usize));
+    create(&*medium, id).unwrap();
+    let (volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+    (medium, volume)
+}
+
+type Counted = Arc<FaultyMedium<MemoryMedium>>;
+
+/// A new volume on a medium that counts.
+fn counted(id: &Identity) -> (Counted, Volume) {
+    let medium = MemoryMedium::new(bytes_needed(id).unwrap() as usize);
+    let medium = Arc::new(FaultyMedium::new(medium, Faults::default()));
     create(&*medium, id).unwrap();
     let (volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
     (medium, volume)
@@ -431,25 +445,62 @@ fn nothing_of_one_flash_page_is_left_in_the_next() {
 #[test]
 fn a_page_with_the_fingerprint_of_another_is_told_from_it_without_a_read() {
     let id = SHAPE.identity(Policy::Dedup);
-    let values = [149_662, 159_789];
-    let [one, other] = values.map(|value| id.key.digest(&page(value)).tag().0);
-    assert!(one != other && one as u32 == other as u32);
-    let medium = MemoryMedium::new(bytes_needed(&id).unwrap() as usize);
-    let medium = Arc::new(FaultyMedium::new(medium, Faults::default()));
-    create(&*medium, &id).unwrap();
-    let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
-    volume.write(1, Lpn(0), &page(values[0])).unwrap();
-    // It waits in no page buffer any more.
-    for lpn in 1..20 {
+    let (medium, mut volume) = counted(&id);
+    for (lpn, (value, _)) in (0..).zip(COLLIDING) {
+        volume.write(1, Lpn(lpn), &page(value)).unwrap();
+    }
+    // They wait in no page buffer any more.
+    for lpn in 10..30 {
         volume.write(1, Lpn(lpn), &page(lpn)).unwrap();
     }
     volume.flush().unwrap();
     let before = medium.reads();
-    volume.write(1, Lpn(20), &page(values[1])).unwrap();
-    assert_eq!(medium.reads(), before);
-    // Each is found behind the other.
-    for (lpn, value) in (30..).zip(values) {
+    for (lpn, (_, value)) in (30..).zip(COLLIDING) {
         volume.write(1, Lpn(lpn), &page(value)).unwrap();
     }
-    assert_eq!(volume.dedup_counters().unwrap().hits, 2);
+    assert_eq!(medium.reads(), before);
+    // Each is found behind the other.
+    let both = COLLIDING.into_iter().flat_map(|(one, other)| [one, other]);
+    for (lpn, value) in (50..).zip(both) {
+        volume.write(1, Lpn(lpn), &page(value)).unwrap();
+    }
+    assert_eq!(volume.dedup_counters().unwrap().hits, 12);
+}
+
+/// Up to version 4 objects had 32 bits of their digests, and an upgrade knows no more of them.
+#[test]
+fn pages_of_which_32_bits_of_the_digest_are_known_are_compared_before_they_are_shared() {
+    let id = SHAPE.identity(Policy::Dedup);
+    let (medium, mut volume) = new(&id);
+    for (lpn, (value, _)) in (0..).zip(COLLIDING) {
+        volume.write(1, Lpn(lpn), &page(value)).unwrap();
+    }
+    volume.close().unwrap();
+    let row_bytes = usize::from(Table::Objects.row_bytes(&id));
+    let bytes = Arc::into_inner(medium).unwrap().into_bytes();
+    let places = (0..6).map(|row| row_at(&bytes, &id, Table::Objects, row).unwrap() + row_bytes);
+    let places: Vec<_> = places.collect();
+    let bytes = resealed(&id, bytes, |bytes| {
+        places
+            .into_iter()
+            .for_each(|end| bytes[end - 4..end].fill(0));
+    });
+    let (mut volume, _) = Volume::open(MemoryMedium::from_bytes(bytes)).unwrap();
+    at_rest(&mut volume);
+    for (lpn, (_, value)) in (30..).zip(COLLIDING) {
+        volume.write(1, Lpn(lpn), &page(value)).unwrap();
+    }
+    let counted = volume.dedup_counters().unwrap();
+    assert_eq!((counted.hits, counted.collisions), (0, 6));
+    for (lpn, (value, _)) in (40..).zip(COLLIDING) {
+        volume.write(1, Lpn(lpn), &page(value)).unwrap();
+    }
+    let found = contents(&mut volume);
+    for (at, (one, other)) in COLLIDING.into_iter().enumerate() {
+        assert_eq!(
+            [found[at], found[30 + at], found[40 + at]],
+            [one, other, one]
+        );
+    }
+    volume.check().unwrap();
 }
