@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flashlore_content::VolumeKey;
-use flashlore_medium::{CrashMedium, Medium, MemoryMedium, Style};
+use flashlore_medium::{CrashMedium, Faults, FaultyMedium, Medium, MemoryMedium, Style};
 use flashlore_metadata::{
     Access, Area, Empty, Fetch, MetadataError, PAGE_BYTES, Row, Shape, Store, Stored, TableId,
 };
@@ -560,6 +560,40 @@ fn a_page_that_was_read_before_it_changed_is_not_taken_over() {
     get(&mut store, 0, 60_000).unwrap();
     store.install(&before).unwrap();
     assert_eq!(get(&mut store, 0, 0).unwrap(), [77; 32]);
+}
+
+/// Both copies of each page of counts, and pages side by side, are read together where that can be done.
+#[test]
+fn a_copy_of_counts_that_cannot_be_read_matters_if_the_root_names_it() {
+    let area = Area {
+        slots: 10_000,
+        ..AREA
+    };
+    let medium = Arc::new(MemoryMedium::new(bytes_of(&area)));
+    committed(&medium, area, 4);
+    let bytes = medium_bytes(&medium);
+    let opens = |page, copy| {
+        let at = area.counts(page, copy);
+        let faults = Faults {
+            unreadable: vec![at..at + 4096],
+            ..Faults::default()
+        };
+        let medium = FaultyMedium::new(MemoryMedium::from_bytes(bytes.clone()), faults);
+        let opened = Store::open(Arc::new(medium), area, KEY, FRAMES);
+        opened.and_then(|(store, _)| recount(&store)).is_ok()
+    };
+    let opened: Vec<_> = (0..area.count_pages())
+        .map(|page| [opens(page, 0), opens(page, 1)])
+        .collect();
+    // Slots of the first page are in use, those of the others never were.
+    assert!(
+        opened[0] == [true, false] || opened[0] == [false, true],
+        "{opened:?}"
+    );
+    assert!(
+        opened[1..].iter().all(|copies| *copies == [true, true]),
+        "{opened:?}"
+    );
 }
 
 #[test]
