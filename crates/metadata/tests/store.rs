@@ -1,6 +1,7 @@
 //! Tables against plain maps: random histories with a small cache, forks, growth and power cuts.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::Arc;
 
 use flashlore_content::VolumeKey;
@@ -575,7 +576,7 @@ fn a_copy_of_counts_that_cannot_be_read_matters_if_the_root_names_it() {
     let opens = |page, copy| {
         let at = area.counts(page, copy);
         let faults = Faults {
-            unreadable: vec![at..at + 4096],
+            unreadable: iter::once(at..at + 4096).collect(),
             ..Faults::default()
         };
         let medium = FaultyMedium::new(MemoryMedium::from_bytes(bytes.clone()), faults);
