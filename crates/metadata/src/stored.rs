@@ -16,9 +16,6 @@ use crate::page::{FANOUT, HEADER, PAGE_BYTES, pointers};
 use crate::root::{Root, RootTable};
 use crate::space::Space;
 
-/// Pages of counts that are read together.
-const COUNTS_AT_ONCE: usize = 64;
-
 /// A store that nobody changes.
 pub struct Stored<'a> {
     medium: &'a dyn Medium,
@@ -122,25 +119,12 @@ impl<'a> Stored<'a> {
 
     fn space(&self) -> Result<Space, MetadataError> {
         let mut space = Space::new(self.area.slots);
-        let most = self.root.counts.len().min(COUNTS_AT_ONCE);
-        let mut pages = AlignedBuf::zeroed(2 * most * PAGE_BYTES);
-        let parts = self.root.counts.chunks(COUNTS_AT_ONCE);
-        for (first, places) in (0..).step_by(COUNTS_AT_ONCE).zip(parts) {
-            if places.iter().all(|place| place.copy().is_none()) {
-                continue;
-            }
-            // Both copies of each lie side by side. One that nobody needs may be one that cannot be read.
-            let all = &mut pages[..2 * places.len() * PAGE_BYTES];
-            let are_read = self.medium.read(self.area.counts(first, 0), all).is_ok();
-            for ((number, &place), copies) in (first..).zip(places).zip(all.as_chunks_mut().0) {
-                let copies: &mut [u8; 2 * PAGE_BYTES] = copies;
-                let Some(copy) = place.copy() else { continue };
+        let mut page = AlignedBuf::zeroed(PAGE_BYTES);
+        for (number, &place) in (0..).zip(&self.root.counts) {
+            if let Some(copy) = place.copy() {
                 let at = self.area.counts(number, copy);
-                let page = &mut copies[copy as usize * PAGE_BYTES..][..PAGE_BYTES];
-                if !are_read {
-                    self.medium.read(at, page)?;
-                }
-                let restored = space.restore(number, place, at, &self.key, page);
+                self.medium.read(at, &mut page)?;
+                let restored = space.restore(number, place, at, &self.key, &page);
                 restored.map_err(MetadataError::Root)?;
             }
         }

@@ -563,7 +563,7 @@ fn a_page_that_was_read_before_it_changed_is_not_taken_over() {
     assert_eq!(get(&mut store, 0, 0).unwrap(), [77; 32]);
 }
 
-/// Both copies of each page of counts, and pages side by side, are read together where that can be done.
+/// Of each page of counts there are two copies, of which the root names one.
 #[test]
 fn a_copy_of_counts_that_cannot_be_read_matters_if_the_root_names_it() {
     let area = Area {
