@@ -19,6 +19,11 @@ const AREA: Area = Area {
     tables: 12,
     user_bytes: 16,
 };
+/// Five pages of counts.
+const MANY_SLOTS: Area = Area {
+    slots: 10_000,
+    ..AREA
+};
 /// Fewer than the pages that a history touches.
 const FRAMES: usize = 40;
 
@@ -566,10 +571,7 @@ fn a_page_that_was_read_before_it_changed_is_not_taken_over() {
 /// Of each page of counts there are two copies, of which the root names one.
 #[test]
 fn a_copy_of_counts_that_cannot_be_read_matters_if_the_root_names_it() {
-    let area = Area {
-        slots: 10_000,
-        ..AREA
-    };
+    let area = MANY_SLOTS;
     let medium = Arc::new(MemoryMedium::new(bytes_of(&area)));
     committed(&medium, area, 4);
     let bytes = medium_bytes(&medium);
@@ -599,11 +601,8 @@ fn a_copy_of_counts_that_cannot_be_read_matters_if_the_root_names_it() {
 
 #[test]
 fn counts_that_fall_far_from_those_that_rise_are_stored() {
-    // Five pages of counts. Slots are taken in order, so what is given up lies in an earlier page of counts.
-    let area = Area {
-        slots: 10_000,
-        ..AREA
-    };
+    // Slots are taken in order, so what is given up lies in an earlier page of counts.
+    let area = MANY_SLOTS;
     let medium = Arc::new(MemoryMedium::new(bytes_of(&area)));
     let mut store = committed(&medium, area, 1);
     for round in 0..60u8 {

@@ -16,7 +16,7 @@ use flashlore_volume::{
 
 use crate::differential::COLLIDING;
 use crate::rows::{resealed, row_at};
-use crate::support::{POLICIES, Shape, contents, page};
+use crate::support::{POLICIES, Shape, contents, counted, page};
 
 const SHAPE: Shape = Shape {
     exported: 400,
@@ -30,17 +30,6 @@ const SHAPE: Shape = Shape {
 
 fn new(id: &Identity) -> (Arc<MemoryMedium>, Volume) {
     let medium = Arc::new(MemoryMedium::new(bytes_needed(id).unwrap() as usize));
-    create(&*medium, id).unwrap();
-    let (volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
-    (medium, volume)
-}
-
-type Counted = Arc<FaultyMedium<MemoryMedium>>;
-
-/// A new volume on a medium that counts.
-fn counted(id: &Identity) -> (Counted, Volume) {
-    let medium = MemoryMedium::new(bytes_needed(id).unwrap() as usize);
-    let medium = Arc::new(FaultyMedium::new(medium, Faults::default()));
     create(&*medium, id).unwrap();
     let (volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
     (medium, volume)

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use flashlore_content::PAGE_BYTES;
 use flashlore_flash::Lpn;
-use flashlore_medium::{Faults, FaultyMedium, MemoryMedium};
-use flashlore_volume::{Encoding, HistoryIdentity, Identity, Policy, Volume, bytes_needed, create};
+use flashlore_volume::{Encoding, HistoryIdentity, Identity, Policy, Volume};
 
-use crate::support::{Shape, page};
+use crate::support::{Counted, Shape, counted, page};
 
 const SHAPE: Shape = Shape {
     exported: 64,
@@ -19,16 +18,6 @@ const SHAPE: Shape = Shape {
     index_entries: 64,
     journal_bytes: 64 << 10,
 };
-
-type Counted = Arc<FaultyMedium<MemoryMedium>>;
-
-fn volume(id: &Identity) -> (Counted, Volume) {
-    let medium = MemoryMedium::new(bytes_needed(id).unwrap() as usize);
-    let medium = Arc::new(FaultyMedium::new(medium, Faults::default()));
-    create(&*medium, id).unwrap();
-    let (volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
-    (medium, volume)
-}
 
 /// Reads of the medium for some pages that are fetched together.
 fn reads(medium: &Counted, volume: &mut Volume, pages: std::ops::Range<u32>) -> u64 {
@@ -66,7 +55,7 @@ fn a_page_and_a_run_of_pages_are_one_read() {
         ),
     ];
     for (id, expected) in kinds {
-        let (medium, mut volume) = volume(&id);
+        let (medium, mut volume) = counted(&id);
         for lpn in 0..40 {
             volume.write(1, Lpn(lpn), &page(lpn + 1)).unwrap();
         }
@@ -94,7 +83,7 @@ fn a_delta_is_read_with_its_base_and_nothing_else() {
         },
         ..SHAPE.identity(Policy::Dedup)
     };
-    let (medium, mut volume) = volume(&id);
+    let (medium, mut volume) = counted(&id);
     let noise = |seed: u32| {
         let mut random = seed.wrapping_mul(0x9E37_79B9) | 1;
         [0; PAGE_BYTES].map(|_: u8| {

@@ -8,10 +8,14 @@ pub mod strike;
 pub mod verdict;
 pub mod with_tables;
 
+use std::sync::Arc;
+
 use flashlore_content::{PAGE_BYTES, PageBytes, VolumeKey};
 use flashlore_flash::Lpn;
-
-use flashlore_volume::{Encoding, Identity, MemoryShares, Policy, Volume, VolumeError};
+use flashlore_medium::{Faults, FaultyMedium, MemoryMedium};
+use flashlore_volume::{
+    Encoding, Identity, MemoryShares, Policy, Volume, VolumeError, bytes_needed, create,
+};
 
 /// All policies.
 pub const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Dedup, Policy::DedupTrusted];
@@ -52,6 +56,18 @@ impl Shape {
 const SPREAD: u32 = 0x9E37_79B1;
 /// Its inverse modulo 2^32.
 const GATHER: u32 = 0x0E8B_2F51;
+
+/// A medium that counts what is done to it.
+pub type Counted = Arc<FaultyMedium<MemoryMedium>>;
+
+/// A new volume on such a medium.
+pub fn counted(id: &Identity) -> (Counted, Volume) {
+    let medium = MemoryMedium::new(bytes_needed(id).unwrap() as usize);
+    let medium = Arc::new(FaultyMedium::new(medium, Faults::default()));
+    create(&*medium, id).unwrap();
+    let (volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
+    (medium, volume)
+}
 
 /// The page with this number; number 0 is all zeros.
 pub fn page(value: u32) -> PageBytes {
