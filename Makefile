@@ -15,8 +15,8 @@ N ?= 10
 
 PIP = $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: install install-editable demo test test-rust rust-format rust-lints rust-doc rust-tests test-python python-lints \
-	python-tests python-doc test-repeated search snippets notebooks papers-quick bench fuzz paper-check planted
+.PHONY: install install-editable demo test test-rust rust-format rust-lints rust-doc rust-tests rust-tests-a rust-tests-rest \
+	test-python python-lints python-tests python-doc test-repeated search snippets notebooks papers-quick bench fuzz paper-check planted
 
 # The command and the Python package, into .venv.
 install: $(VENV)/bin/python
@@ -50,8 +50,15 @@ rust-lints:
 rust-doc:
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps
 
-rust-tests:
-	$(CARGO) test --workspace --tests
+# In two parts, each of which may run beside the other: all programs of tests whose names begin with an a, as most of the
+# longest do, and the rest.
+rust-tests: rust-tests-a rust-tests-rest
+
+rust-tests-a:
+	$(CARGO) test --workspace --test 'a*'
+
+rust-tests-rest:
+	$(CARGO) test --workspace --lib --bins --test '[!a]*'
 
 # The module lies in the tree then, beside the source that the tests read; `make install` has built it before.
 install-editable: $(VENV)/bin/python
