@@ -21,6 +21,8 @@ pub enum ContentError {
         "it was lost with a fast medium that was replaced; writing the whole block or trimming it ends this"
     )]
     Lost,
+    #[error("where it is, is on a page of the place table that does not hold")]
+    PlaceLost,
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -1,10 +1,12 @@
 //! The two media, with what was asked of them and who listens.
 //!
-//! Invariant: `is_unsynced` of a medium is true if something was written since its last sync.
+//! Invariants: `is_unsynced` of a medium is true if something was written since its last sync. Nothing is written once it is
+//! said why nothing may be ([`Halt`]).
 
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, OnceLock};
 
-use flashlore_medium::{Medium, MediumError};
+use flashlore_medium::{Cause, Medium, MediumError, Operation};
 
 use crate::element::{
     Device, DeviceOperation, Observer, OperationKind, Statistics, Traffic, Unobserved, Work,
@@ -14,6 +16,22 @@ pub(crate) struct Media {
     fast: Side,
     slow: Side,
     observer: Box<dyn Observer>,
+    halt: Halt,
+}
+
+/// Why nothing may be written any more, once there is a reason: a medium failed in a way that leaves open what it holds.
+#[derive(Clone, Default)]
+pub(crate) struct Halt(Arc<OnceLock<String>>);
+
+impl Halt {
+    /// Lets nothing be written from now on. The first reason stays.
+    pub fn set(&self, why: String) {
+        let _ = self.0.set(why);
+    }
+
+    pub fn why(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
 }
 
 struct Side {
@@ -38,7 +56,18 @@ impl Media {
             fast: Side::new(fast),
             slow: Side::new(slow),
             observer: Box::new(Unobserved),
+            halt: Halt::default(),
         }
+    }
+
+    /// What says whether anything may be written.
+    pub fn halt(&self) -> &Halt {
+        &self.halt
+    }
+
+    /// The slow medium, for whoever reads of it what no request waits for.
+    pub fn slow_medium(&self) -> Arc<dyn Medium> {
+        Arc::clone(&self.slow.medium)
     }
 
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
@@ -85,6 +114,7 @@ impl Media {
     }
 
     pub fn write(&mut self, device: Device, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.demand_writable(Operation::Write, offset, bytes.len() as u64)?;
         let side = self.side(device);
         side.is_unsynced = true;
         side.medium.write(offset, bytes)?;
@@ -94,9 +124,28 @@ impl Media {
 
     /// Gives bytes back that nobody needs. Nobody hears of it: a simulation gives nothing back.
     pub fn discard(&mut self, device: Device, offset: u64, bytes: u64) -> Result<(), MediumError> {
+        self.demand_writable(Operation::Discard, offset, bytes)?;
         let side = self.side(device);
         side.is_unsynced = true;
         side.medium.discard(offset, bytes)
+    }
+
+    fn demand_writable(
+        &self,
+        operation: Operation,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), MediumError> {
+        match self.halt.why() {
+            None => Ok(()),
+            Some(why) => Err(MediumError {
+                operation,
+                offset,
+                length,
+                path: None,
+                cause: Cause::Io(io::Error::other(why.to_owned())),
+            }),
+        }
     }
 
     /// Makes what was written durable, if there is anything.

@@ -16,5 +16,6 @@ mod model;
 mod options;
 mod reshape;
 mod sessions;
+mod table_pages;
 mod timed;
 mod versions;

@@ -49,7 +49,7 @@ impl ICash {
     /// # Errors
     /// A medium failed, or there is no room. What it was for is counted.
     pub fn write_back_ahead(&mut self, reach: Reach, most: usize) -> Result<u64, ArrayError> {
-        if self.stopped.is_some() {
+        if self.is_stopped() {
             return Ok(0);
         }
         let before = self.counters.written_home;

@@ -23,6 +23,12 @@ struct Counted {
 impl ICash {
     /// Recounts the invariants of the state in RAM (spec 6, numbers 2 to 6 and 8).
     pub fn check(&self) -> Result<(), String> {
+        let checked = self.check_all();
+        // If a page of the table was lost meanwhile that is what is wrong.
+        self.table.check().and(checked)
+    }
+
+    fn check_all(&self) -> Result<(), String> {
         let is_reference = |found: &Virtual| self.pool.is_base(found.data);
         self.blocks
             .check(is_reference, |data| self.pool.is_resident(data))?;
@@ -284,7 +290,8 @@ impl ICash {
         let block = self.addresses.block(lba)?;
         let present = self.present(block);
         let present = present.map_err(|source| self.addresses.unreadable(block, source))?;
-        let entry = self.table.get(block);
+        let entry = self.durable_entry(block);
+        let entry = entry.map_err(|source| self.addresses.unreadable(block, source))?;
         if self.unrecorded.contains(&block) {
             return Ok(());
         }

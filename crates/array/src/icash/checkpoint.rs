@@ -2,7 +2,7 @@
 
 use crate::element::Device;
 use crate::error::ArrayError;
-use crate::icash::format::{Root, table};
+use crate::icash::format::Root;
 use crate::icash::state::ICash;
 
 impl ICash {
@@ -17,6 +17,7 @@ impl ICash {
     /// Writes the pages of the table that changed to where they do not count yet, makes that durable, and then the
     /// root that lets them count.
     pub(super) fn write_checkpoint(&mut self) -> Result<(), ArrayError> {
+        self.refuse_if_stopped()?;
         let number = self.checkpoint + 1;
         let mut copies = self.table.copies().to_vec();
         for &page in self.table.dirty() {
@@ -24,7 +25,7 @@ impl ICash {
             // The other copy of the two, or the first one if there is none.
             *copy = if *copy == 1 { 2 } else { 1 };
             let offset = self.areas.table_page(page, *copy - 1);
-            let bytes = table::encode(self.table.page(page), self.tag, page, number, offset);
+            let bytes = self.table.encode(page, number, offset);
             self.media.write(Device::Slow, offset, &bytes)?;
         }
         self.sync(Device::Slow)?;
@@ -47,7 +48,7 @@ impl ICash {
         self.sync(Device::Slow)?;
         self.checkpoint = number;
         self.counters.checkpoints += 1;
-        self.table.checkpointed(root.copies);
+        self.table.checkpointed(number, root.copies);
         self.space.checkpointed();
         Ok(())
     }

@@ -66,10 +66,13 @@ impl ICash {
         Ok(())
     }
 
-    /// Takes a checkpoint if a recovery would read half of the log, and cleans a segment if there is too little room or
+    /// Takes a checkpoint if a recovery would read half of the log or much of the table waits for one, and cleans a segment if there is too little room or
     /// cleaning goes on; false if there is nothing to do.
     pub(super) fn room_step(&mut self) -> Result<bool, ArrayError> {
         self.refuse_if_stopped()?;
+        if self.table.is_checkpoint_due() {
+            self.write_checkpoint()?;
+        }
         if self.space.needed().len() as u32 > self.shape.log_segments / 2 {
             self.take_checkpoint()?;
         }
@@ -100,6 +103,7 @@ impl ICash {
     pub(super) fn is_room_due(&self) -> bool {
         self.cleaning.is_some()
             || !self.has_log_room(0)
+            || self.table.is_checkpoint_due()
             || self.space.needed().len() as u32 > self.shape.log_segments / 2
     }
 

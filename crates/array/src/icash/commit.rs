@@ -157,7 +157,7 @@ impl ICash {
     /// Overwrites the begin of what could not be written as a whole, or stops for good.
     pub(super) fn make_void(&mut self, offset: u64) -> Result<(), ArrayError> {
         if let Err(error) = self.media.write(Device::Slow, offset, &ZEROS) {
-            self.stopped = Some(error.to_string());
+            self.media.halt().set(error.to_string());
             return Err(error.into());
         }
         self.sync(Device::Slow)

@@ -41,9 +41,27 @@ impl ICash {
             None if self.trimmed.contains(&block) => Ok(ZEROS),
             None => match self.passing.get(&block) {
                 Some(passing) => Ok(*passing.page),
-                None => self.stored(block, &self.table.get(block)),
+                None => self.durable(block),
             },
         }
+    }
+
+    /// What the durable place of a block says.
+    ///
+    /// # Errors
+    /// Its page of the table is lost.
+    pub(super) fn durable_entry(&self, block: ArrayBlock) -> Result<BlockEntry, ContentError> {
+        let entry = self.table.get(block);
+        match self.table.is_lost(block) {
+            true => Err(ContentError::PlaceLost),
+            false => Ok(entry),
+        }
+    }
+
+    /// What is durable of a block.
+    fn durable(&mut self, block: ArrayBlock) -> Result<Page, ContentError> {
+        let entry = self.durable_entry(block)?;
+        self.stored(block, &entry)
     }
 
     /// What the block of a virtual block holds at present. A copy that cannot be read is not needed where the same is
@@ -52,7 +70,7 @@ impl ICash {
         let found = self.blocks.get(id);
         let durable = found.block.filter(|_| found.unrecorded == 0);
         self.copy_of(id).or_else(|error| {
-            let stored = durable.map(|block| self.stored(block, &self.table.get(block)));
+            let stored = durable.map(|block| self.durable(block));
             stored.and_then(Result::ok).ok_or(error)
         })
     }
@@ -75,7 +93,7 @@ impl ICash {
                 None => Ok(ZEROS),
             },
             Content::Stored => match block {
-                Some(block) => self.stored(block, &self.table.get(block)),
+                Some(block) => self.durable(block),
                 None => Ok(ZEROS),
             },
         }

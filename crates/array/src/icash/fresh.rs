@@ -28,7 +28,7 @@ use crate::icash::format::Superblock;
 use crate::icash::format::superblock::Session;
 use crate::icash::open::{Recovered, recover};
 use crate::icash::ordered::{Batch, committed};
-use crate::icash::parameters::BLOCK_BYTES;
+use crate::icash::parameters::{BLOCK_BYTES, TABLE_PAGES};
 use crate::icash::place::{BlockEntry, BlockPlace, DataBlock};
 use crate::index::{Address, ArrayBlock};
 use crate::media::Media;
@@ -65,8 +65,10 @@ enum Change {
 pub fn loss_without_fast(slow: Arc<dyn Medium>) -> Result<Loss, ArrayError> {
     // The fast one is never asked.
     let mut media = Media::new(slow.clone(), slow);
-    let recovered = recover(&mut media)?;
-    Ok(match recovered.without_fast(&mut media) {
+    let recovered = recover(&mut media, TABLE_PAGES)?;
+    let change = recovered.without_fast(&mut media);
+    recovered.demand_whole_table()?;
+    Ok(match change {
         Change::None => Loss::Nothing,
         Change::Lose(blocks) => Loss::Blocks(recovered.named(&blocks)),
         Change::Back(entries, taken) => {
@@ -94,7 +96,7 @@ pub fn loss_without_fast(slow: Arc<dyn Medium>) -> Result<Loss, ArrayError> {
 /// It is too short, the slow one is that of no array or damaged, or a medium failed.
 pub fn make_fresh(fast: Arc<dyn Medium>, slow: Arc<dyn Medium>) -> Result<(), ArrayError> {
     let mut media = Media::new(fast, slow);
-    let recovered = recover(&mut media)?;
+    let recovered = recover(&mut media, TABLE_PAGES)?;
     let (found, needed) = (
         media.len(Device::Fast),
         recovered.areas.fast_blocks * BLOCK_BYTES as u64,

@@ -118,7 +118,7 @@ impl ICash {
             return;
         };
         let is_frozen_only = self.pool.is_frozen(Some(data)) && !self.pool.is_resident(data);
-        if self.stopped.is_some() || !is_frozen_only {
+        if self.is_stopped() || !is_frozen_only {
             return;
         }
         let Some(slot) = self.pool.enter_slot(data) else {

@@ -16,12 +16,12 @@ use crate::error::ArrayError;
 use crate::icash::content::ZEROS;
 use crate::icash::create::write_superblock;
 use crate::icash::format::superblock::Session;
-use crate::icash::format::{Areas, Root, Shape, Superblock, table};
+use crate::icash::format::table::{self, ENTRIES, PageEntries, pages_of};
+use crate::icash::format::{Areas, Root, Shape, Superblock};
 use crate::icash::open::{Recovered, recover};
-use crate::icash::parameters::BLOCK_BYTES;
-use crate::icash::place::BlockEntry;
-use crate::icash::table::Table;
-use crate::index::FrozenPlace;
+use crate::icash::parameters::{BLOCK_BYTES, TABLE_PAGES};
+use crate::icash::place::RawEntry;
+use crate::index::{ArrayBlock, FrozenPlace, TablePage};
 use crate::media::Media;
 
 /// Refuses a shape that an array of another one cannot grow to.
@@ -110,7 +110,7 @@ pub fn grown_pieces(
 /// # Errors
 /// The array was not closed, does not grow to this shape, is damaged, or the medium failed.
 pub fn grow(old: Arc<dyn Medium>, new: Arc<dyn Medium>, shape: &Shape) -> Result<(), ArrayError> {
-    let recovered = recover(&mut Media::new(old.clone(), old))?;
+    let recovered = recover(&mut Media::new(old.clone(), old), TABLE_PAGES)?;
     if !recovered.was_closed() {
         return Err(ArrayError::Shape(
             "an array that was not closed does not grow".into(),
@@ -125,37 +125,16 @@ pub fn grow(old: Arc<dyn Medium>, new: Arc<dyn Medium>, shape: &Shape) -> Result
             new.len()
         )));
     }
-    let table = grown_table(&recovered, &areas, shape);
     let mut media = Media::new(new.clone(), new);
     let grown = Grown {
         recovered: &recovered,
         areas,
         shape,
+        addresses: Addresses::new(&shape.machines),
         // The other root is void, whichever it is.
         checkpoint: recovered.root.checkpoint + 1,
     };
-    grown.write(&mut media, &table)
-}
-
-/// The table with its entries at the new numbers of their blocks.
-fn grown_table(recovered: &Recovered, areas: &Areas, shape: &Shape) -> Table {
-    let copies = vec![0; areas.table_pages as usize];
-    let mut table = Table::new(shape.blocks(), shape.frozen_blocks, copies);
-    let addresses = Addresses::new(&shape.machines);
-    for block in recovered.table.blocks() {
-        let entry = recovered.table.get(block);
-        if entry != BlockEntry::ZERO {
-            let lba = recovered.addresses.lba(block);
-            let block = addresses.block(lba).expect("machines only grow");
-            table.set(block, entry);
-        }
-    }
-    for place in FrozenPlace::first(recovered.table.frozen_places()) {
-        if let Some(frozen) = recovered.table.frozen(place) {
-            table.set_frozen(place, frozen);
-        }
-    }
-    table
+    grown.write(&mut media)
 }
 
 /// What is written.
@@ -163,11 +142,36 @@ struct Grown<'a> {
     recovered: &'a Recovered,
     areas: Areas,
     shape: &'a Shape,
+    addresses: Addresses,
     checkpoint: u64,
 }
 
 impl Grown<'_> {
-    fn write(&self, media: &mut Media, table: &Table) -> Result<(), ArrayError> {
+    /// The entries of a page, with those of the old table at the new numbers of their blocks.
+    fn entries_of(&self, page: TablePage) -> PageEntries {
+        let old = self.recovered;
+        let block_pages = pages_of(self.shape.blocks()) as u32;
+        let of_block = |number: u32| {
+            let lba = (u64::from(number) < self.shape.blocks())
+                .then(|| self.addresses.lba(ArrayBlock(number)))?;
+            let block = old.addresses.block(lba).ok()?;
+            Some(RawEntry::from(old.table.get(block)))
+        };
+        let of_place = |number: u32| {
+            let place = (number < old.table.frozen_places()).then_some(FrozenPlace(number))?;
+            old.table.frozen(place).map(RawEntry::from)
+        };
+        std::array::from_fn(|at| {
+            let number = |page: u32| page * ENTRIES as u32 + at as u32;
+            let entry = match page.0.checked_sub(block_pages) {
+                Some(page) => of_place(number(page)),
+                None => of_block(number(page.0)),
+            };
+            entry.unwrap_or_default()
+        })
+    }
+
+    fn write(&self, media: &mut Media) -> Result<(), ArrayError> {
         let (areas, tag) = (&self.areas, self.recovered.tag);
         // First, so that whoever finds a growth that was interrupted knows whose it is.
         let superblock = Superblock {
@@ -187,13 +191,17 @@ impl Grown<'_> {
             )?;
         }
         let mut copies = vec![0; areas.table_pages as usize];
-        for &page in table.dirty() {
+        for (page, copy) in (0..).map(TablePage).zip(&mut copies) {
+            let entries = self.entries_of(page);
+            if entries == [RawEntry::default(); ENTRIES] {
+                continue;
+            }
             let offset = areas.table_page(page, 0);
-            let entries = table.page(page);
-            let bytes = table::encode(entries, tag, page, self.checkpoint, offset);
+            let bytes = table::encode(&entries, tag, page, self.checkpoint, offset);
             media.write(Device::Slow, offset, &bytes)?;
-            copies[page.index()] = 1;
+            *copy = 1;
         }
+        self.recovered.demand_whole_table()?;
         let root = Root {
             checkpoint: self.checkpoint,
             copies,

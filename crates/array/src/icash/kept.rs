@@ -1,6 +1,6 @@
 //! In which form the present content of a block is kept.
 
-use crate::error::ArrayError;
+use crate::error::{ArrayError, ContentError};
 use crate::icash::blocks::{Content, Form};
 use crate::icash::place::BlockPlace;
 use crate::icash::state::ICash;
@@ -19,9 +19,17 @@ pub enum Kept {
 }
 
 impl ICash {
-    /// In which form the present content of a block is kept. No medium is asked.
+    /// In which form the present content of a block is kept.
+    ///
+    /// # Errors
+    /// No such address, or where it is cannot be read.
     pub fn kept(&self, lba: u64) -> Result<Kept, ArrayError> {
-        Ok(self.kept_of(self.addresses.block(lba)?))
+        let block = self.addresses.block(lba)?;
+        let kept = self.kept_of(block);
+        match self.table.is_lost(block) {
+            true => Err(self.addresses.unreadable(block, ContentError::PlaceLost)),
+            false => Ok(kept),
+        }
     }
 
     /// As [`ICash::kept`], by the block itself.

@@ -97,7 +97,7 @@ impl ICash {
     }
 
     fn clear_home(&mut self, block: ArrayBlock) -> Result<(), ArrayError> {
-        self.unused_homes.remove(&block);
+        self.unused_homes.remove(block.0);
         let home = self.areas.home_of(block);
         let mut page = ZEROS;
         let holds = self.media.read(Device::Slow, home, &mut page);

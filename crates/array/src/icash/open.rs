@@ -16,7 +16,7 @@ use crate::icash::content::ZEROS;
 use crate::icash::counters::Counters;
 use crate::icash::format::block::MOST_EPOCHS;
 use crate::icash::format::root::Head;
-use crate::icash::format::{Areas, Root, Shape, Superblock, bytes, table};
+use crate::icash::format::{Areas, Root, Superblock, bytes};
 use crate::icash::heatmap::Heatmap;
 use crate::icash::log::Space;
 use crate::icash::log::replay::{FoundGroup, LogShape};
@@ -26,8 +26,8 @@ use crate::icash::pool::Pool;
 use crate::icash::ram::DataBlocks;
 use crate::icash::segments::Segments;
 use crate::icash::state::ICash;
-use crate::icash::table::Table;
-use crate::index::{ArrayBlock, FrozenPlace, LogBlock, TablePage};
+use crate::icash::table::{Table, TableSource};
+use crate::index::{ArrayBlock, FrozenPlace, LogBlock};
 use crate::media::Media;
 
 /// What a recovery found, before anything is written.
@@ -71,8 +71,9 @@ pub(super) fn superblock(media: &mut Media, device: Device) -> Result<Superblock
     })
 }
 
-/// Reads what the slow medium says: the newest root, its table, and the groups behind it.
-pub(super) fn recover(media: &mut Media) -> Result<Recovered, ArrayError> {
+/// Reads what the slow medium says: the newest root, its table, and the groups behind it. So many pages of the table may
+/// be in memory.
+pub(super) fn recover(media: &mut Media, table_pages: u32) -> Result<Recovered, ArrayError> {
     let superblock = superblock(media, Device::Slow)?;
     let areas = Areas::of(&superblock.shape);
     if media.len(Device::Slow) < areas.slow_blocks * BLOCK_BYTES as u64 {
@@ -84,7 +85,16 @@ pub(super) fn recover(media: &mut Media) -> Result<Recovered, ArrayError> {
     }
     let tag = bytes::get_u64(&superblock.id, 0);
     let root = newest_root(media, &areas, tag)?;
-    let table = load_table(media, &areas, tag, &root, &superblock.shape)?;
+    let source = TableSource {
+        medium: media.slow_medium(),
+        areas,
+        tag,
+        checkpoint: root.checkpoint,
+        halt: media.halt().clone(),
+    };
+    let shape = &superblock.shape;
+    let entries = (shape.blocks(), shape.frozen_blocks);
+    let table = Table::new(source, entries, root.copies.clone(), table_pages);
     let mut recovered = Recovered {
         addresses: Addresses::new(&superblock.shape.machines),
         group: root.group,
@@ -96,8 +106,11 @@ pub(super) fn recover(media: &mut Media) -> Result<Recovered, ArrayError> {
         table,
     };
     recovered.replay(media)?;
-    recovered.check_places()?;
-    Ok(recovered)
+    let checked = recovered.check_places();
+    match media.halt().why() {
+        Some(why) => Err(ArrayError::Damaged(why.to_owned())),
+        None => checked.map(|()| recovered),
+    }
 }
 
 fn newest_root(media: &mut Media, areas: &Areas, tag: u64) -> Result<Root, ArrayError> {
@@ -117,36 +130,6 @@ fn newest_root(media: &mut Media, areas: &Areas, tag: u64) -> Result<Root, Array
         newest = root.filter(is_newer).or(newest);
     }
     newest.ok_or_else(|| ArrayError::Damaged("no copy of the two roots holds".into()))
-}
-
-fn load_table(
-    media: &mut Media,
-    areas: &Areas,
-    tag: u64,
-    root: &Root,
-    shape: &Shape,
-) -> Result<Table, ArrayError> {
-    let mut table = Table::new(shape.blocks(), shape.frozen_blocks, root.copies.clone());
-    for (page, &copy) in root
-        .copies
-        .iter()
-        .enumerate()
-        .filter(|(_, copy)| **copy > 0)
-    {
-        let page = TablePage(page as u32);
-        let offset = areas.table_page(page, copy - 1);
-        let mut bytes = ZEROS;
-        let read = media.read(Device::Slow, offset, &mut bytes);
-        let entries = read
-            .ok()
-            .and_then(|()| table::parse(&bytes, tag, page, root.checkpoint, offset));
-        if !entries.is_some_and(|entries| table.load(page, &entries)) {
-            return Err(ArrayError::Damaged(format!(
-                "page {page} of the place table, at byte {offset} of the slow medium, does not hold"
-            )));
-        }
-    }
-    Ok(table)
 }
 
 impl Recovered {
@@ -219,6 +202,12 @@ impl Recovered {
         Ok(())
     }
 
+    /// Refuses to go on if a page of the table could not be read since.
+    pub(super) fn demand_whole_table(&self) -> Result<(), ArrayError> {
+        let lost = self.table.lost();
+        lost.map_or(Ok(()), |why| Err(ArrayError::Damaged(why)))
+    }
+
     /// The data blocks that are said to be frozen, each in one place.
     pub(super) fn frozen(&self) -> Result<HashSet<DataBlock>, ArrayError> {
         let mut all = HashSet::new();
@@ -235,15 +224,15 @@ impl Recovered {
         Ok(all)
     }
 
-    /// Refuses places that cannot be, whatever wrote them.
+    /// Refuses places that cannot be, whatever wrote them. All pages of the table are read for that.
     fn check_places(&self) -> Result<(), ArrayError> {
         let shape = &self.superblock.shape;
         let log_blocks = shape.log_segments * shape.segment_blocks;
         // How many data blocks there are is not proved yet by the size of a medium.
         let (mut owned, mut in_slots) = (HashSet::new(), HashMap::new());
         let frozen = self.frozen()?;
-        for block in self.table.blocks() {
-            let place = self.table.get(block).place;
+        let pages = self.table.written_pages().into_iter();
+        for (block, BlockEntry { place, .. }) in pages.flat_map(|page| self.table.noted_in(page)) {
             let damaged = |what: String| {
                 Err(ArrayError::Damaged(format!(
                     "the place of block {block} {what}"
@@ -299,7 +288,7 @@ impl ICash {
         options: Options,
     ) -> Result<ICash, ArrayError> {
         let mut media = Media::new(fast, slow);
-        let mut recovered = recover(&mut media)?;
+        let mut recovered = recover(&mut media, options.table_pages)?;
         let on_fast = superblock(&mut media, Device::Fast)?;
         let shape = recovered.superblock.shape.clone();
         // An array that grew may say so on the slow medium alone.
@@ -330,6 +319,7 @@ impl ICash {
         let slow_session = recovered.root.session;
         let mut element = ICash::assemble(media, recovered, options, epoch, &on_fast);
         element.use_places();
+        element.refuse_if_stopped()?;
         element.confirm_session(slow_session)?;
         element.next_session()?;
         element.finish_batch()?;
@@ -390,7 +380,6 @@ impl ICash {
             statistics: Statistics::default(),
             exposed: Default::default(),
             clock: None,
-            stopped: None,
             options,
             shape,
         }
@@ -398,13 +387,14 @@ impl ICash {
 
     /// Notes who uses what, and gives every data block in use its virtual block.
     fn use_places(&mut self) {
-        for block in self.table.blocks() {
-            let entry = self.table.get(block);
-            self.use_place(block, &entry.place);
-            self.note_away(block);
-            self.note_dirty(&BlockPlace::Zero, &entry.place);
-            // Whatever was not given back before the last user ended.
-            self.note_unused_home(block, &entry);
+        for page in self.table.written_pages() {
+            for (block, entry) in self.table.noted_in(page) {
+                self.use_place(block, &entry.place);
+                self.note_away(block);
+                self.note_dirty(&BlockPlace::Zero, &entry.place);
+                // Whatever was not given back before the last user ended.
+                self.note_unused_home(block, &entry);
+            }
         }
         self.pool.lay_out(|place| self.table.frozen(place));
         for data in self.pool.in_use() {

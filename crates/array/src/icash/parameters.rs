@@ -74,6 +74,9 @@ pub const LONGEST_RUN: usize = 256;
 /// Blocks of a sequential stream behind which real arrays let it pass by (chosen here: 4 MiB, as bcache does).
 pub const SEQUENTIAL_CUTOFF: u32 = 1024;
 
+/// Pages of the place table in memory, at most, of real arrays (chosen here): 256 MiB, all pages of 64 GiB, about.
+pub const TABLE_PAGES: u32 = 1 << 16;
+
 /// Data blocks kept free, so that new content never overwrites old (chosen here).
 pub const SPARE_SLOTS: u32 = 2;
 
@@ -184,6 +187,8 @@ pub struct Options {
     pub ram_blocks: u32,
     /// Blocks of a sequential stream behind which it passes by; none passes by if it is 0.
     pub sequential_cutoff: u32,
+    /// Pages of the place table in memory, at most, but for those that wait for a checkpoint.
+    pub table_pages: u32,
     /// Whether the other deltas of a log block that is read come to RAM too (paper).
     pub unpack_all: bool,
     pub codec: Codec,
@@ -214,6 +219,7 @@ impl Options {
             fill: Fill::default(),
             ram_blocks: 0,
             sequential_cutoff: 0,
+            table_pages: u32::MAX,
             unpack_all: true,
             codec: Codec::default(),
         }
@@ -254,6 +260,7 @@ impl Options {
             ("tried", self.tried as u64, 1, MOST_TRIED as u64),
             ("flush_blocks", self.flush_blocks.into(), 1, most),
             ("write_back_batch", self.write_back_batch as u64, 1, most),
+            ("table_pages", self.table_pages.into(), 1, most),
         ];
         for (what, found, least, most) in rules {
             if !(least..=most).contains(&found) {

@@ -14,6 +14,8 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
+use roaring::RoaringBitmap;
+
 use crate::icash::blocks::Id;
 use crate::icash::place::{DataBlock, Frozen};
 use crate::index::{ArrayBlock, FrozenPlace, Index, Slot};
@@ -73,8 +75,8 @@ pub struct Pool {
     next_place: FrozenPlace,
     reserved: HashSet<DataBlock>,
     /// Free slots and frozen places in which a data block lay that ended since; the media still hold it.
-    unused_slots: BTreeSet<Slot>,
-    unused_places: BTreeSet<FrozenPlace>,
+    unused_slots: RoaringBitmap,
+    unused_places: RoaringBitmap,
 }
 
 impl Pool {
@@ -88,13 +90,13 @@ impl Pool {
             free_places: BTreeSet::new(),
             next_place: FrozenPlace(0),
             reserved: HashSet::new(),
-            unused_slots: BTreeSet::new(),
-            unused_places: BTreeSet::new(),
+            unused_slots: RoaringBitmap::new(),
+            unused_places: RoaringBitmap::new(),
         }
     }
 
     /// Free slots and frozen places that may be given back. Whoever does that takes them out.
-    pub fn unused(&mut self) -> (&mut BTreeSet<Slot>, &mut BTreeSet<FrozenPlace>) {
+    pub fn unused(&mut self) -> (&mut RoaringBitmap, &mut RoaringBitmap) {
         (&mut self.unused_slots, &mut self.unused_places)
     }
 
@@ -176,7 +178,7 @@ impl Pool {
             };
             self.users_mut(data).slot = Some(slot);
             self.slots[slot.index()] = Some(data);
-            self.unused_slots.remove(&slot);
+            self.unused_slots.remove(slot.0);
             return Some((data, slot));
         }
         None
@@ -199,7 +201,7 @@ impl Pool {
         if let Some(place) = self.users(data).frozen {
             self.reserved.insert(data);
             self.free_places.insert(place);
-            self.unused_places.insert(place);
+            self.unused_places.insert(place.0);
         }
         self.used.remove(&data);
     }
@@ -210,14 +212,14 @@ impl Pool {
         if let Some(slot) = users.and_then(|users| users.slot.take()) {
             self.slots[slot.index()] = None;
             self.free.push_back(slot);
-            self.unused_slots.insert(slot);
+            self.unused_slots.insert(slot.0);
         }
     }
 
     /// A free slot for a data block that lies in none. If it cannot be written, [`Pool::leave_slot`] gives it back.
     pub fn enter_slot(&mut self, data: DataBlock) -> Option<Slot> {
         let slot = self.free.pop_front()?;
-        self.unused_slots.remove(&slot);
+        self.unused_slots.remove(slot.0);
         self.users_mut(data).slot = Some(slot);
         self.slots[slot.index()] = Some(data);
         Some(slot)
@@ -239,7 +241,7 @@ impl Pool {
             self.reserved.remove(&before.data);
         }
         self.free_places.remove(&place);
-        self.unused_places.remove(&place);
+        self.unused_places.remove(place.0);
         self.users_mut(data).frozen = Some(place);
     }
 
@@ -290,11 +292,11 @@ impl Pool {
         let is_in_use = self
             .unused_slots
             .iter()
-            .any(|slot| slots[slot.index()].is_some())
+            .any(|slot| slots[slot as usize].is_some())
             || self
                 .unused_places
                 .iter()
-                .any(|place| places[place.index()].is_some());
+                .any(|place| places[place as usize].is_some());
         if is_in_use {
             return Err(format!(
                 "slots {:?} and frozen places {:?} would be given back, and one is in use",

@@ -90,13 +90,14 @@ impl ICash {
             *page = *passing.page;
             return Ok(());
         }
-        let entry = self.table.get(block);
+        let unreadable = |source| self.addresses.unreadable(block, source);
+        let entry = self.durable_entry(block).map_err(unreadable)?;
         let read = self.read_stored(block, &entry);
         let (content, log) = read.map_err(|source| self.addresses.unreadable(block, source))?;
         *page = content;
         self.media.begin_background();
         self.bring_back();
-        if entry.place == BlockPlace::Zero || self.stopped.is_some() {
+        if entry.place == BlockPlace::Zero || self.is_stopped() {
             return Ok(());
         }
         if let Some(log) = &log
@@ -181,7 +182,7 @@ impl ICash {
         let is_slow = found.content == Content::Stored
             && found.data.is_none()
             && matches!(self.place_of(id), BlockPlace::Home | BlockPlace::Whole(_));
-        if !is_slow || self.stopped.is_some() || self.pool.free() == 0 {
+        if !is_slow || self.is_stopped() || self.pool.free() == 0 {
             return;
         }
         match self.write_data(page) {

@@ -14,6 +14,7 @@ use crate::icash::format::Areas;
 use crate::icash::kept::Kept;
 use crate::icash::open::recover;
 use crate::icash::ordered::committed;
+use crate::icash::parameters::TABLE_PAGES;
 use crate::icash::place::BlockPlace;
 use crate::icash::table::Table;
 use crate::index::{ArrayBlock, JournalPlace};
@@ -38,7 +39,7 @@ impl SlowAlone {
     pub fn open(slow: Arc<dyn Medium>) -> Result<Self, ArrayError> {
         // The fast one is never asked.
         let mut media = Media::new(slow.clone(), slow);
-        let recovered = recover(&mut media)?;
+        let recovered = recover(&mut media, TABLE_PAGES)?;
         if recovered.superblock.shape.journal_blocks == 0 {
             return Err(ArrayError::Shape(
                 "this array was made without ordered write-back: its slow medium alone holds no state".into(),
@@ -83,11 +84,17 @@ impl SlowAlone {
     pub fn kept(&self, lba: u64) -> Result<Kept, ArrayError> {
         let block = self.addresses.block(lba)?;
         let is_there = self.images.contains_key(&block) || self.table.get(block).has_home;
-        Ok(if is_there { Kept::Whole } else { Kept::Nothing })
+        match self.table.is_lost(block) {
+            true => Err(self.addresses.unreadable(block, ContentError::PlaceLost)),
+            false => Ok(if is_there { Kept::Whole } else { Kept::Nothing }),
+        }
     }
 
     fn content(&mut self, block: ArrayBlock) -> Result<Page, ContentError> {
         let entry = self.table.get(block);
+        if self.table.is_lost(block) {
+            return Err(ContentError::PlaceLost);
+        }
         if entry.place == BlockPlace::Lost {
             return Err(ContentError::Lost);
         }

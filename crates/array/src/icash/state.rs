@@ -18,6 +18,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flashlore_delta::Encoder;
+use roaring::RoaringBitmap;
 
 use crate::addresses::Addresses;
 use crate::element::{Device, Element, Observer, Statistics, Work};
@@ -78,7 +79,7 @@ pub struct ICash {
     /// Where the search for such blocks goes on.
     pub(super) next_ahead: ArrayBlock,
     /// Blocks that durably hold nothing, and whose homes were written once and not given back since.
-    pub(super) unused_homes: BTreeSet<ArrayBlock>,
+    pub(super) unused_homes: RoaringBitmap,
     pub(super) unrecorded: BTreeSet<ArrayBlock>,
     /// With ordered write-back the blocks whose durable content is not at home.
     pub(super) away: BTreeSet<ArrayBlock>,
@@ -111,8 +112,6 @@ pub struct ICash {
     pub(super) exposed: BTreeSet<DataBlock>,
     /// Who tells the time, in seconds since 1970: batches note when they were taken.
     pub(super) clock: Option<fn() -> u32>,
-    /// Why nothing is changed any more.
-    pub(super) stopped: Option<String>,
 }
 
 impl ICash {
@@ -182,7 +181,7 @@ impl ICash {
             away: self.away.len() as u64,
             epoch: self.epoch,
             checkpoint: self.checkpoint,
-            stopped: self.stopped.clone(),
+            stopped: self.media.halt().why().map(str::to_owned),
         }
     }
 
@@ -232,16 +231,20 @@ impl ICash {
 
     /// Refuses to go on after a failure that leaves open what a medium holds.
     pub(super) fn refuse_if_stopped(&self) -> Result<(), ArrayError> {
-        match &self.stopped {
-            Some(why) => Err(ArrayError::Stopped(why.clone())),
+        match self.media.halt().why() {
+            Some(why) => Err(ArrayError::Stopped(why.to_owned())),
             None => Ok(()),
         }
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.media.halt().why().is_some()
     }
 
     /// Makes a medium durable, or stops for good: what a failed sync should have covered may be lost.
     pub(super) fn sync(&mut self, device: Device) -> Result<(), ArrayError> {
         self.media.sync(device).map_err(|error| {
-            self.stopped = Some(error.to_string());
+            self.media.halt().set(error.to_string());
             error.into()
         })
     }
@@ -502,6 +505,8 @@ impl Element for ICash {
             true => self.write_past(block, page),
             false => self.write_block(block, page)?,
         }
+        // A page of the table may have been lost on the way: then no group ever records it.
+        self.refuse_if_stopped()?;
         self.statistics.writes += 1;
         self.end_of_request(continues);
         Ok(())
@@ -512,6 +517,7 @@ impl Element for ICash {
         let block = self.addresses.block(lba)?;
         self.make_ready()?;
         self.trim_block(block);
+        self.refuse_if_stopped()?;
         self.statistics.trims += 1;
         self.end_of_request(continues);
         Ok(())

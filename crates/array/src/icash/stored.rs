@@ -1,6 +1,6 @@
 //! How the durable content of a virtual machine is stored.
 
-use crate::error::ArrayError;
+use crate::error::{ArrayError, ContentError};
 use crate::icash::place::BlockPlace;
 use crate::icash::state::ICash;
 use crate::index::ArrayBlock;
@@ -47,6 +47,9 @@ impl ICash {
                 }
                 BlockPlace::Whole(_) => stored.whole += 1,
                 BlockPlace::Lost => stored.lost += 1,
+            }
+            if self.table.is_lost(block) {
+                return Err(self.addresses.unreadable(block, ContentError::PlaceLost));
             }
         }
         Ok(stored)

@@ -1,36 +1,101 @@
-//! The place table in RAM: of each block where its durable content is, and of each frozen place what is in it, as the
-//! last durable group left it.
+//! The place table: of each block where its durable content is, and of each frozen place what is in it, as the last durable
+//! group left it. It lies on the slow medium, page by page; some of its pages are in memory.
 //!
-//! Invariant: `dirty` has every page with an entry that the newest checkpoint does not know.
+//! In memory are the pages that differ from the newest checkpoint, until the next one, and of all others those that were
+//! used lately, as a clock tells them. A page that was never written needs no memory before something is noted in it.
+//!
+//! An opening reads every page, so what does not hold is found then. A page that cannot be read later is lost until the
+//! array is opened again, and nothing is written any more ([`Halt`]): what was to be noted in it has not been. Whoever
+//! asks for a block of it finds one that was never written, and asks [`Table::is_lost`].
+//!
+//! Invariants: `dirty` has every page with an entry that the newest checkpoint does not know; each of them is in memory.
+//! Every other page in memory is in `waiting` once. With room for all pages none leaves.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
-use crate::icash::format::table::{ENTRIES, pages_of};
+use flashlore_medium::Medium;
+
+use crate::icash::format::Areas;
+use crate::icash::format::table::{self, ENTRIES, PageEntries, pages_of};
+use crate::icash::parameters::BLOCK_BYTES;
 use crate::icash::place::{BlockEntry, Frozen, RawEntry};
 use crate::index::{ArrayBlock, FrozenPlace, TablePage};
+use crate::media::Halt;
 
-#[derive(Debug)]
+/// Where the pages lie that are not in memory.
+pub struct TableSource {
+    pub medium: Arc<dyn Medium>,
+    pub areas: Areas,
+    pub tag: u64,
+    /// The checkpoint that wrote the newest of them.
+    pub checkpoint: u64,
+    pub halt: Halt,
+}
+
 pub struct Table {
-    entries: Vec<RawEntry>,
-    frozen: Vec<RawEntry>,
-    dirty: BTreeSet<TablePage>,
+    blocks: u32,
+    frozen: u32,
+    source: TableSource,
     /// As in [`crate::icash::format::Root::copies`].
     copies: Vec<u8>,
+    dirty: BTreeSet<TablePage>,
+    /// Pages in memory, but for those that are dirty.
+    most: usize,
+    frames: RefCell<Frames>,
+}
+
+/// The pages in memory.
+struct Frames {
+    of_page: Vec<Option<Box<Frame>>>,
+    /// How many there are.
+    count: usize,
+    /// Pages that may leave, the one first that was asked for longest ago.
+    waiting: VecDeque<TablePage>,
+    lost: BTreeSet<TablePage>,
+}
+
+struct Frame {
+    entries: PageEntries,
+    is_dirty: bool,
+    /// Whether it was used since it came, or was passed over.
+    is_used: bool,
+    is_waiting: bool,
+}
+
+/// The page of a block or of a place behind `first` pages, and which of its entries.
+fn split(first: u32, number: u32) -> (TablePage, usize) {
+    let page = TablePage(first + number / ENTRIES as u32);
+    (page, number as usize % ENTRIES)
 }
 
 impl Table {
-    /// That of so many blocks and frozen places never written, with these copies of its pages.
-    pub fn new(blocks: u64, frozen: u32, copies: Vec<u8>) -> Self {
+    /// That of so many blocks and frozen places, with these copies of its pages, of which so many may be in memory.
+    pub fn new(
+        source: TableSource,
+        (blocks, frozen): (u64, u32),
+        copies: Vec<u8>,
+        most: u32,
+    ) -> Self {
         Table {
-            entries: vec![RawEntry::default(); blocks as usize],
-            frozen: vec![RawEntry::default(); frozen as usize],
-            dirty: BTreeSet::new(),
+            blocks: blocks as u32,
+            frozen,
+            source,
+            frames: RefCell::new(Frames {
+                of_page: std::iter::repeat_with(|| None).take(copies.len()).collect(),
+                count: 0,
+                waiting: VecDeque::new(),
+                lost: BTreeSet::new(),
+            }),
             copies,
+            dirty: BTreeSet::new(),
+            most: most as usize,
         }
     }
 
     pub fn len(&self) -> u32 {
-        self.entries.len() as u32
+        self.blocks
     }
 
     pub fn has(&self, block: ArrayBlock) -> bool {
@@ -43,70 +108,81 @@ impl Table {
     }
 
     pub fn get(&self, block: ArrayBlock) -> BlockEntry {
-        let raw = self.entries[block.index()];
+        let (page, at) = split(0, block.0);
+        let raw = self.raw(page, at);
         raw.entry().expect("only entries are stored")
     }
 
     pub fn set(&mut self, block: ArrayBlock, entry: BlockEntry) {
-        self.entries[block.index()] = entry.into();
-        self.dirty.insert(TablePage(block.0 / ENTRIES as u32));
+        self.change(split(0, block.0), entry.into());
     }
 
     /// How many frozen places there are.
     pub fn frozen_places(&self) -> u32 {
-        self.frozen.len() as u32
+        self.frozen
     }
 
     /// What a frozen place is said to hold. If nobody uses that data block any more the place is free.
     pub fn frozen(&self, place: FrozenPlace) -> Option<Frozen> {
-        let raw = self.frozen[place.index()];
+        let (page, at) = split(self.block_pages(), place.0);
+        let raw = self.raw(page, at);
         raw.frozen().expect("only entries are stored")
     }
 
     pub fn set_frozen(&mut self, place: FrozenPlace, frozen: Frozen) {
-        self.frozen[place.index()] = frozen.into();
-        let page = self.block_pages() + place.0 / ENTRIES as u32;
-        self.dirty.insert(TablePage(page));
+        self.change(split(self.block_pages(), place.0), frozen.into());
     }
 
-    fn block_pages(&self) -> u32 {
-        pages_of(self.entries.len() as u64) as u32
+    /// Whether what is said of a block is not what it was said to hold: its page cannot be read.
+    pub fn is_lost(&self, block: ArrayBlock) -> bool {
+        let lost = &self.frames.borrow().lost;
+        !lost.is_empty() && lost.contains(&split(0, block.0).0)
     }
 
-    /// Fills a page with what a checkpoint wrote; false if an entry is none.
-    pub fn load(&mut self, page: TablePage, entries: &[RawEntry]) -> bool {
-        let (is_one, places): (fn(&RawEntry) -> bool, _) =
-            match page.0.checked_sub(self.block_pages()) {
-                Some(page) => (
-                    |raw| raw.frozen().is_some(),
-                    &mut self.frozen[page as usize * ENTRIES..],
-                ),
-                None => (
-                    |raw| raw.entry().is_some(),
-                    &mut self.entries[page.index() * ENTRIES..],
-                ),
-            };
-        for (place, &entry) in places.iter_mut().zip(entries) {
-            if !is_one(&entry) {
-                return false;
-            }
-            *place = entry;
-        }
-        true
+    /// Which page is lost, if any is: a sentence.
+    pub fn lost(&self) -> Option<String> {
+        let lost = &self.frames.borrow().lost;
+        let page = lost.first();
+        page.map(|page| format!("page {page} of the place table does not hold"))
     }
 
-    pub fn page(&self, page: TablePage) -> &[RawEntry] {
-        let (entries, page) = match page.0.checked_sub(self.block_pages()) {
-            Some(page) => (&self.frozen, page as usize),
-            None => (&self.entries, page.index()),
-        };
-        let first = page * ENTRIES;
-        &entries[first..entries.len().min(first + ENTRIES)]
+    /// The pages of blocks that were ever written.
+    pub fn written_pages(&self) -> Vec<TablePage> {
+        let pages = TablePage::first(self.block_pages());
+        let is_written = |page: &TablePage| !self.is_unwritten(*page);
+        pages.filter(is_written).collect()
+    }
+
+    /// What is noted of the blocks of a page; of those that are not named nothing is.
+    pub fn noted_in(&self, page: TablePage) -> Vec<(ArrayBlock, BlockEntry)> {
+        let first = page.0 * ENTRIES as u32;
+        let end = self.blocks.min(first.saturating_add(ENTRIES as u32));
+        let blocks = ArrayBlock::each(ArrayBlock(first)..ArrayBlock(end));
+        blocks
+            .map(|block| (block, self.get(block)))
+            .filter(|(_, entry)| *entry != BlockEntry::ZERO)
+            .collect()
+    }
+
+    /// The bytes of a dirty page, as this checkpoint writes it there.
+    ///
+    /// # Panics
+    /// If it is not dirty.
+    pub fn encode(&self, page: TablePage, checkpoint: u64, offset: u64) -> Vec<u8> {
+        let frames = self.frames.borrow();
+        let frame = frames.of_page[page.index()].as_ref();
+        let entries = &frame.expect("what is dirty is in memory").entries;
+        table::encode(entries, self.source.tag, page, checkpoint, offset)
     }
 
     /// Pages that a checkpoint must write.
     pub fn dirty(&self) -> &BTreeSet<TablePage> {
         &self.dirty
+    }
+
+    /// Whether so many pages are dirty that it is time for a checkpoint.
+    pub fn is_checkpoint_due(&self) -> bool {
+        self.dirty.len() > self.most / 2
     }
 
     /// Which copy of each page counts.
@@ -115,13 +191,172 @@ impl Table {
     }
 
     /// Notes that a checkpoint wrote the dirty pages, and where.
-    pub fn checkpointed(&mut self, copies: Vec<u8>) {
+    pub fn checkpointed(&mut self, checkpoint: u64, copies: Vec<u8>) {
+        self.source.checkpoint = checkpoint;
         self.copies = copies;
-        self.dirty.clear();
+        let frames = self.frames.get_mut();
+        for page in std::mem::take(&mut self.dirty) {
+            frames.may_leave(page);
+        }
+        while frames.count > self.most && frames.drop_oldest() {}
     }
 
     pub fn heap_bytes(&self) -> usize {
-        (self.entries.capacity() + self.frozen.capacity()) * size_of::<RawEntry>()
+        let frames = self.frames.borrow();
+        frames.count * size_of::<Frame>()
+            + frames.of_page.capacity() * size_of::<Option<Box<Frame>>>()
+            + frames.waiting.capacity() * size_of::<TablePage>()
             + self.copies.capacity()
+    }
+
+    /// Recounts which pages are in memory and may leave.
+    pub fn check(&self) -> Result<(), String> {
+        if let Some(why) = self.lost() {
+            return Err(why);
+        }
+        let frames = self.frames.borrow();
+        let mut waiting: Vec<TablePage> = frames.waiting.iter().copied().collect();
+        waiting.sort_unstable();
+        let mut expected = Vec::new();
+        for (page, frame) in (0..).map(TablePage).zip(&frames.of_page) {
+            let Some(frame) = frame else {
+                continue;
+            };
+            if frame.is_dirty != self.dirty.contains(&page) || !frame.is_dirty && !frame.is_waiting
+            {
+                return Err(format!(
+                    "page {page} of the place table is dirty or may leave, and should not"
+                ));
+            }
+            if frame.is_waiting {
+                expected.push(page);
+            }
+        }
+        let found = frames.of_page.iter().flatten().count();
+        let is_within = found <= self.most.max(1) + self.dirty.len();
+        if waiting != expected || found != frames.count || !is_within {
+            return Err(format!(
+                "{found} pages of the place table are in memory, counted are {}, dirty {}; {waiting:?} may leave, counted \
+                 are {expected:?}",
+                frames.count,
+                self.dirty.len()
+            ));
+        }
+        Ok(())
+    }
+
+    fn block_pages(&self) -> u32 {
+        pages_of(self.blocks.into()) as u32
+    }
+
+    fn is_unwritten(&self, page: TablePage) -> bool {
+        self.copies[page.index()] == 0 && !self.dirty.contains(&page)
+    }
+
+    fn raw(&self, page: TablePage, at: usize) -> RawEntry {
+        let mut frames = self.frames.borrow_mut();
+        if let Some(frame) = &mut frames.of_page[page.index()] {
+            frame.is_used = true;
+            return frame.entries[at];
+        }
+        let entries = self.load(&mut frames, page);
+        entries.map_or(RawEntry::default(), |entries| entries[at])
+    }
+
+    /// Brings a page to memory that was written and is not lost.
+    #[cold]
+    fn load<'a>(&self, frames: &'a mut Frames, page: TablePage) -> Option<&'a mut PageEntries> {
+        let copy = self.copies[page.index()].checked_sub(1)?;
+        if frames.lost.contains(&page) {
+            return None;
+        }
+        match self.source.read(page, copy, page.0 >= self.block_pages()) {
+            Ok(entries) => Some(&mut frames.insert(page, entries, self.most).entries),
+            Err(why) => {
+                frames.lost.insert(page);
+                self.source.halt.set(why);
+                None
+            }
+        }
+    }
+
+    fn change(&mut self, (page, at): (TablePage, usize), entry: RawEntry) {
+        let mut frames = self.frames.borrow_mut();
+        if frames.of_page[page.index()].is_none() && self.load(&mut frames, page).is_none() {
+            if self.copies[page.index()] > 0 {
+                return;
+            }
+            frames.insert(page, [RawEntry::default(); ENTRIES], self.most);
+        }
+        let frame = frames.of_page[page.index()].as_mut();
+        let frame = frame.expect("it was brought to memory");
+        frame.entries[at] = entry;
+        frame.is_used = true;
+        if !std::mem::replace(&mut frame.is_dirty, true) {
+            self.dirty.insert(page);
+        }
+    }
+}
+
+impl TableSource {
+    /// Reads a page, or says in a sentence that it does not hold.
+    fn read(&self, page: TablePage, copy: u8, is_of_frozen: bool) -> Result<PageEntries, String> {
+        let offset = self.areas.table_page(page, copy);
+        let mut bytes = [0; BLOCK_BYTES];
+        let is_one = |raw: &RawEntry| match is_of_frozen {
+            true => raw.frozen().is_some(),
+            false => raw.entry().is_some(),
+        };
+        let read = self.medium.read(offset, &mut bytes).ok();
+        read.and_then(|()| table::parse(&bytes, self.tag, page, self.checkpoint, offset))
+            .filter(|entries| entries.iter().all(is_one))
+            .ok_or_else(|| {
+                format!(
+                    "page {page} of the place table, at byte {offset} of the slow medium, does not hold"
+                )
+            })
+    }
+}
+
+impl Frames {
+    /// Takes a page in; if there is no room, others leave for it.
+    fn insert(&mut self, page: TablePage, entries: PageEntries, most: usize) -> &mut Frame {
+        while self.count >= most && self.drop_oldest() {}
+        self.count += 1;
+        self.waiting.push_back(page);
+        self.of_page[page.index()].insert(Box::new(Frame {
+            entries,
+            is_dirty: false,
+            is_used: false,
+            is_waiting: true,
+        }))
+    }
+
+    /// A dirty page is as the newest checkpoint knows it.
+    fn may_leave(&mut self, page: TablePage) {
+        let frame = self.of_page[page.index()].as_mut();
+        let frame = frame.expect("what is dirty is in memory");
+        frame.is_dirty = false;
+        if !std::mem::replace(&mut frame.is_waiting, true) {
+            self.waiting.push_back(page);
+        }
+    }
+
+    /// Drops the page that was not used for longest; false if all are dirty.
+    fn drop_oldest(&mut self) -> bool {
+        while let Some(page) = self.waiting.pop_front() {
+            let place = &mut self.of_page[page.index()];
+            let frame = place.as_mut().expect("what waits is in memory");
+            if frame.is_dirty {
+                frame.is_waiting = false;
+            } else if std::mem::take(&mut frame.is_used) {
+                self.waiting.push_back(page);
+            } else {
+                *place = None;
+                self.count -= 1;
+                return true;
+            }
+        }
+        false
     }
 }

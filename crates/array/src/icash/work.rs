@@ -23,7 +23,7 @@ impl ICash {
     /// One step of the work that is due; false if none is. After a failure that leaves open what a medium holds there
     /// is none.
     pub(super) fn work_step(&mut self) -> Result<bool, ArrayError> {
-        if self.stopped.is_some() {
+        if self.is_stopped() {
             return Ok(false);
         }
         let done = self.due_step();
@@ -48,7 +48,7 @@ impl ICash {
 
     /// Whether a step of work is due. No medium is asked.
     pub fn is_work_due(&self) -> bool {
-        self.stopped.is_none()
+        !self.is_stopped()
             && (self.is_scan_due()
                 || self.is_flush_due()
                 || self.is_room_due()

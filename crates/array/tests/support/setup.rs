@@ -57,6 +57,8 @@ impl Setup {
             _ => Fill::Read,
         };
         options.ram_blocks = [0, 3, 9][options.scan_blocks % 3];
+        // There is a page of blocks, and one of frozen places.
+        options.table_pages = [1, u32::MAX][options.scan_every as usize % 2];
         options.tried = 1 + options.scan_blocks % 4;
         options.similar_positions = [4, 1][options.scan_blocks % 2];
         options.sequential_cutoff = [0, 1, 3][options.scan_every as usize % 3];

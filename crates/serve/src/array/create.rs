@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use flashlore_array::icash::format::Areas;
 use flashlore_array::icash::{self, Machine, Options, Shape, TooBig, find};
 use flashlore_delta::PAGE_BYTES;
 use flashlore_medium::{FileMedium, Medium, Mode};
@@ -83,9 +84,13 @@ impl Made {
 
 /// Bytes of memory that an array takes while it is open, about.
 pub fn memory_needed(shape: &Shape, options: &Options) -> u64 {
-    // Counted of `ICash::memory` and of what an allocator adds: entries of the table; virtual blocks in list and
-    // map; segments with their links; users of a data block and the sets of those that depend on it; blocks in RAM.
-    16 * shape.blocks()
+    // Counted of `ICash::memory` and of what an allocator adds: pages of the table in memory, and of each page where it is
+    // and which copy counts; a bit for each home that may be given back; virtual blocks in list and map; segments with
+    // their links; users of a data block and the sets of those that depend on it; blocks in RAM.
+    let table = Areas::of(shape).table_pages;
+    4_100 * table.min(options.table_pages.into())
+        + 16 * table
+        + shape.blocks() / 8
         + 300 * u64::from(options.virtual_blocks)
         + 68 * u64::from(options.segments)
         + 200 * shape.data_blocks()
@@ -149,6 +154,7 @@ impl CreateArray {
         let mut options = Options::new(virtual_blocks(data_blocks, segments, all), segments);
         options.write_back_batch = icash::parameters::write_back_batch(slots);
         options.sequential_cutoff = icash::parameters::SEQUENTIAL_CUTOFF;
+        options.table_pages = icash::parameters::TABLE_PAGES;
         options.mode = self.mode;
         if self.strict || self.mode == icash::Mode::WriteThrough {
             options.too_big = TooBig::Log;

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use flashlore_array::icash::parameters::SEQUENTIAL_CUTOFF;
+use flashlore_array::icash::parameters::{SEQUENTIAL_CUTOFF, TABLE_PAGES};
 use flashlore_array::icash::{Compression, Fill, Mode, Options, Similarity, TooBig};
 use flashlore_delta::Codec;
 use flashlore_medium::Piece;
@@ -137,8 +137,15 @@ struct StoredText {
     /// Arrays that were made before there was one have the same as new ones.
     #[serde(default = "sequential_cutoff")]
     sequential_cutoff: u32,
+    /// Arrays that were made when all of the table was in memory have the same as new ones.
+    #[serde(default = "table_pages")]
+    table_pages: u32,
     unpack_all: bool,
     codec: Codec,
+}
+
+fn table_pages() -> u32 {
+    TABLE_PAGES
 }
 
 fn one() -> usize {

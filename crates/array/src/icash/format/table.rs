@@ -10,6 +10,9 @@ const ENTRIES_AT: usize = 32;
 
 pub const ENTRIES: usize = (BLOCK_BYTES - ENTRIES_AT) / ENTRY_BYTES;
 
+/// All entries of a page.
+pub type PageEntries = [RawEntry; ENTRIES];
+
 /// Pages that so many entries take.
 pub fn pages_of(entries: u64) -> u64 {
     entries.div_ceil(ENTRIES as u64)
@@ -42,16 +45,14 @@ pub fn parse(
     page: TablePage,
     newest: u64,
     offset: u64,
-) -> Option<Vec<RawEntry>> {
+) -> Option<PageEntries> {
     let holds = bytes.len() == BLOCK_BYTES
         && is_sealed(bytes, MAGIC, offset)
         && get_u64(bytes, 8) == tag
         && TablePage(get_u32(bytes, 16)) == page
         && get_u64(bytes, 24) <= newest;
     holds.then(|| {
-        let entries = bytes[ENTRIES_AT..].chunks_exact(ENTRY_BYTES);
-        entries
-            .map(|entry| RawEntry(std::array::from_fn(|n| entry[n])))
-            .collect()
+        let (entries, _) = bytes[ENTRIES_AT..].as_chunks();
+        std::array::from_fn(|at| RawEntry(entries[at]))
     })
 }
