@@ -21,8 +21,9 @@ pub enum ContentError {
         "it was lost with a fast medium that was replaced; writing the whole block or trimming it ends this"
     )]
     Lost,
-    #[error("where it is, is on a page of the place table that does not hold")]
-    PlaceLost,
+    /// Where it is, is not known.
+    #[error("{0}")]
+    Place(String),
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -7,9 +7,9 @@ use flashlore_array::icash::{ICash, Machine, Options, Shape, create};
 use flashlore_array::{ArrayError, Element};
 use flashlore_medium::{Medium, MemoryMedium};
 
-use crate::support::Draw;
 use crate::support::pages::{Value, draw_value, page};
 use crate::support::without_fast::bytes;
+use crate::support::{Draw, PAGE_MISSED};
 
 /// Entries of a page of the table.
 const ENTRIES: u32 = 254;
@@ -152,26 +152,33 @@ fn a_page_that_rots_is_an_error_for_its_blocks_and_nothing_is_written_any_more()
     // Then the page that rots is not in memory.
     element.read(lba(other), &mut found).unwrap();
     rot(&media, 3);
-    let before = (bytes(&*media[0]), bytes(&*media[1]));
-    let mut unreadable = 0;
-    for block in in_page(3) {
-        match element.read(lba(block), &mut found) {
-            // It is remembered.
-            Ok(()) => assert_eq!(found, page(held[block as usize]), "block {block}"),
-            Err(error) => {
-                let told = "on a page of the place table that does not hold";
-                assert!(error.to_string().contains(told), "{error}");
-                assert!(element.look(lba(block), &mut found).is_err());
-                assert!(element.kept(lba(block)).is_err());
-                unreadable += 1;
+    let looked = |element: &mut ICash| {
+        let mut unreadable = 0;
+        for block in in_page(3) {
+            let mut found = [1; 4096];
+            match element.look(lba(block), &mut found) {
+                // It is remembered.
+                Ok(()) => assert_eq!(found, page(held[block as usize]), "block {block}"),
+                Err(error) => {
+                    let told = "page 3 of the place table, at byte ";
+                    assert!(error.to_string().contains(told), "{error}");
+                    assert!(element.kept(lba(block)).is_err());
+                    unreadable += 1;
+                }
             }
         }
-    }
-    assert!(unreadable > 100, "{unreadable}");
-    for block in in_page(7).chain(in_page(9)) {
-        element.look(lba(block), &mut found).unwrap();
-        assert_eq!(found, page(held[block as usize]), "block {block}");
-    }
+        assert!(unreadable > 100, "{unreadable}");
+        for block in in_page(7).chain(in_page(9)) {
+            let mut found = [1; 4096];
+            element.look(lba(block), &mut found).unwrap();
+            assert_eq!(found, page(held[block as usize]), "block {block}");
+        }
+    };
+    looked(&mut element);
+    assert_eq!(element.status().stopped, None);
+    assert!(element.trim(lba(3 * ENTRIES + 9)).is_err());
+    let before = (bytes(&*media[0]), bytes(&*media[1]));
+    looked(&mut element);
     for refused in [
         element.write(lba(other), &page(1)),
         element.trim(lba(other)),
@@ -181,12 +188,7 @@ fn a_page_that_rots_is_an_error_for_its_blocks_and_nothing_is_written_any_more()
         let told = "(page 3 of the place table, at byte ";
         assert!(refused.contains(told), "{refused}");
     }
-    assert!(
-        element
-            .check()
-            .unwrap_err()
-            .contains("page 3 of the place table")
-    );
+    assert_eq!(element.check().unwrap_err(), PAGE_MISSED);
     drop(element);
     assert!(before == (bytes(&*media[0]), bytes(&*media[1])));
     let refused = open(&media, 1).map(drop).unwrap_err().to_string();

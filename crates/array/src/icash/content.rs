@@ -49,13 +49,9 @@ impl ICash {
     /// What the durable place of a block says.
     ///
     /// # Errors
-    /// Its page of the table is lost.
+    /// Its page of the table cannot be read.
     pub(super) fn durable_entry(&self, block: ArrayBlock) -> Result<BlockEntry, ContentError> {
-        let entry = self.table.get(block);
-        match self.table.is_lost(block) {
-            true => Err(ContentError::PlaceLost),
-            false => Ok(entry),
-        }
+        self.table.look(block).map_err(ContentError::Place)
     }
 
     /// What is durable of a block.

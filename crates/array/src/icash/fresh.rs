@@ -67,7 +67,8 @@ pub fn loss_without_fast(slow: Arc<dyn Medium>) -> Result<Loss, ArrayError> {
     let mut media = Media::new(slow.clone(), slow);
     let recovered = recover(&mut media, TABLE_PAGES)?;
     let change = recovered.without_fast(&mut media);
-    recovered.demand_whole_table()?;
+    let whole = recovered.table.demand_whole();
+    whole.map_err(ArrayError::Damaged)?;
     Ok(match change {
         Change::None => Loss::Nothing,
         Change::Lose(blocks) => Loss::Blocks(recovered.named(&blocks)),

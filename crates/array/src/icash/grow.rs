@@ -201,7 +201,8 @@ impl Grown<'_> {
             media.write(Device::Slow, offset, &bytes)?;
             *copy = 1;
         }
-        self.recovered.demand_whole_table()?;
+        let whole = self.recovered.table.demand_whole();
+        whole.map_err(ArrayError::Damaged)?;
         let root = Root {
             checkpoint: self.checkpoint,
             copies,

@@ -1,6 +1,6 @@
 //! In which form the present content of a block is kept.
 
-use crate::error::{ArrayError, ContentError};
+use crate::error::ArrayError;
 use crate::icash::blocks::{Content, Form};
 use crate::icash::place::BlockPlace;
 use crate::icash::state::ICash;
@@ -25,30 +25,33 @@ impl ICash {
     /// No such address, or where it is cannot be read.
     pub fn kept(&self, lba: u64) -> Result<Kept, ArrayError> {
         let block = self.addresses.block(lba)?;
-        let kept = self.kept_of(block);
-        match self.table.is_lost(block) {
-            true => Err(self.addresses.unreadable(block, ContentError::PlaceLost)),
-            false => Ok(kept),
+        if let Some(kept) = self.kept_since(block) {
+            return Ok(kept);
         }
+        let entry = self.durable_entry(block);
+        let entry = entry.map_err(|source| self.addresses.unreadable(block, source))?;
+        Ok(entry.place.kept())
     }
 
-    /// As [`ICash::kept`], by the block itself.
+    /// As [`ICash::kept`], by the block itself, for whoever changes it.
     pub(super) fn kept_of(&self, block: ArrayBlock) -> Kept {
+        let since = self.kept_since(block);
+        since.unwrap_or_else(|| self.table.get(block).place.kept())
+    }
+
+    /// How content is kept of which something else is known than what is durable.
+    fn kept_since(&self, block: ArrayBlock) -> Option<Kept> {
         if self.trimmed.contains(&block) {
-            return Kept::Nothing;
+            return Some(Kept::Nothing);
         }
         if self.passing.contains_key(&block) {
-            return Kept::Whole;
+            return Some(Kept::Whole);
         }
-        let held = self
-            .blocks
-            .find(block)
-            .map(|id| self.blocks.get(id).content);
-        match held {
-            Some(Content::Held(Form::Delta(_), _)) => Kept::Delta,
-            Some(Content::Held(Form::Alone, _)) => Kept::Compressed,
-            Some(Content::Held(Form::Whole, _) | Content::Slot) => Kept::Whole,
-            Some(Content::Stored) | None => self.table.get(block).place.kept(),
+        match self.blocks.get(self.blocks.find(block)?).content {
+            Content::Held(Form::Delta(_), _) => Some(Kept::Delta),
+            Content::Held(Form::Alone, _) => Some(Kept::Compressed),
+            Content::Held(Form::Whole, _) | Content::Slot => Some(Kept::Whole),
+            Content::Stored => None,
         }
     }
 }

@@ -202,12 +202,6 @@ impl Recovered {
         Ok(())
     }
 
-    /// Refuses to go on if a page of the table could not be read since.
-    pub(super) fn demand_whole_table(&self) -> Result<(), ArrayError> {
-        let lost = self.table.lost();
-        lost.map_or(Ok(()), |why| Err(ArrayError::Damaged(why)))
-    }
-
     /// The data blocks that are said to be frozen, each in one place.
     pub(super) fn frozen(&self) -> Result<HashSet<DataBlock>, ArrayError> {
         let mut all = HashSet::new();

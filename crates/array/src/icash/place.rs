@@ -171,12 +171,18 @@ impl BlockEntry {
         self.place == BlockPlace::Zero
     }
 
-    /// That of a block never written.
+    /// That of a block never written, and the default.
     pub const ZERO: BlockEntry = BlockEntry {
         place: BlockPlace::Zero,
         crc: 0,
         has_home: false,
     };
+}
+
+impl Default for BlockEntry {
+    fn default() -> Self {
+        BlockEntry::ZERO
+    }
 }
 
 /// The bytes of an entry: kind with the flag of the native place in its highest bit, offset (12 bits) and length

@@ -113,7 +113,7 @@ impl ICash {
         let has_room = self.blocks.left() > 0 && self.segments.left() >= SPARE_SEGMENTS;
         match ready {
             // Making room may have moved the block: then it waits for its next access.
-            Ok(()) if has_room && self.table.get(block) == entry => {
+            Ok(()) if has_room && self.durable_entry(block).is_ok_and(|now| now == entry) => {
                 self.admit(block, &entry, page, log.as_ref())
             }
             Ok(()) => {}
@@ -205,7 +205,9 @@ impl ICash {
                 continue;
             }
             // What made room may have been its base.
-            let entry = self.table.get(block);
+            let Ok(entry) = self.durable_entry(block) else {
+                continue;
+            };
             let is_known = self.blocks.find(block).is_some() || self.is_bare(block);
             let form = form_of(&entry.place).filter(|_| !is_known && entry.place.at() == Some(at));
             if let Some(form) = form

@@ -83,18 +83,14 @@ impl SlowAlone {
     /// In which form a block is kept: whole, or not at all.
     pub fn kept(&self, lba: u64) -> Result<Kept, ArrayError> {
         let block = self.addresses.block(lba)?;
-        let is_there = self.images.contains_key(&block) || self.table.get(block).has_home;
-        match self.table.is_lost(block) {
-            true => Err(self.addresses.unreadable(block, ContentError::PlaceLost)),
-            false => Ok(if is_there { Kept::Whole } else { Kept::Nothing }),
-        }
+        let entry = self.table.look(block).map_err(ContentError::Place);
+        let entry = entry.map_err(|source| self.addresses.unreadable(block, source))?;
+        let is_there = self.images.contains_key(&block) || entry.has_home;
+        Ok(if is_there { Kept::Whole } else { Kept::Nothing })
     }
 
     fn content(&mut self, block: ArrayBlock) -> Result<Page, ContentError> {
-        let entry = self.table.get(block);
-        if self.table.is_lost(block) {
-            return Err(ContentError::PlaceLost);
-        }
+        let entry = self.table.look(block).map_err(ContentError::Place)?;
         if entry.place == BlockPlace::Lost {
             return Err(ContentError::Lost);
         }

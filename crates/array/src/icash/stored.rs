@@ -1,6 +1,6 @@
 //! How the durable content of a virtual machine is stored.
 
-use crate::error::{ArrayError, ContentError};
+use crate::error::ArrayError;
 use crate::icash::place::BlockPlace;
 use crate::icash::state::ICash;
 use crate::index::ArrayBlock;
@@ -33,7 +33,9 @@ impl ICash {
     pub fn how_stored(&self, machine: u8) -> Result<Stored, ArrayError> {
         let mut stored = Stored::default();
         for block in ArrayBlock::each(self.addresses.blocks_of(machine)?) {
-            match self.table.get(block).place {
+            let entry = self.durable_entry(block);
+            let entry = entry.map_err(|source| self.addresses.unreadable(block, source))?;
+            match entry.place {
                 BlockPlace::Zero => stored.zeros += 1,
                 BlockPlace::Home => stored.home += 1,
                 BlockPlace::Slot(_) => stored.slot += 1,
@@ -47,9 +49,6 @@ impl ICash {
                 }
                 BlockPlace::Whole(_) => stored.whole += 1,
                 BlockPlace::Lost => stored.lost += 1,
-            }
-            if self.table.is_lost(block) {
-                return Err(self.addresses.unreadable(block, ContentError::PlaceLost));
             }
         }
         Ok(stored)

@@ -4,14 +4,14 @@
 //! In memory are the pages that differ from the newest checkpoint, until the next one, and of all others those that were
 //! used lately, as a clock tells them. A page that was never written needs no memory before something is noted in it.
 //!
-//! An opening reads every page, so what does not hold is found then. A page that cannot be read later is lost until the
-//! array is opened again, and nothing is written any more ([`Halt`]): what was to be noted in it has not been. Whoever
-//! asks for a block of it finds one that was never written, and asks [`Table::is_lost`].
+//! An opening reads every page, so what does not hold is found then. A page that cannot be read later is an error to whoever
+//! only looks ([`Table::look`]). What a change needs of it is not known, and nothing is written any more ([`Halt`]): to that
+//! change its blocks were never written, and what was to be noted in it is not.
 //!
 //! Invariants: `dirty` has every page with an entry that the newest checkpoint does not know; each of them is in memory.
 //! Every other page in memory is in `waiting` once. With room for all pages none leaves.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -44,6 +44,8 @@ pub struct Table {
     /// Pages in memory, but for those that are dirty.
     most: usize,
     frames: RefCell<Frames>,
+    /// Whether a change needed a page that could not be read.
+    has_failed: Cell<bool>,
 }
 
 /// The pages in memory.
@@ -53,7 +55,8 @@ struct Frames {
     count: usize,
     /// Pages that may leave, the one first that was asked for longest ago.
     waiting: VecDeque<TablePage>,
-    lost: BTreeSet<TablePage>,
+    /// Pages that could not be read when something was to be noted in them.
+    outdated: BTreeSet<TablePage>,
 }
 
 struct Frame {
@@ -86,8 +89,9 @@ impl Table {
                 of_page: std::iter::repeat_with(|| None).take(copies.len()).collect(),
                 count: 0,
                 waiting: VecDeque::new(),
-                lost: BTreeSet::new(),
+                outdated: BTreeSet::new(),
             }),
+            has_failed: Cell::new(false),
             copies,
             dirty: BTreeSet::new(),
             most: most as usize,
@@ -107,10 +111,19 @@ impl Table {
         ArrayBlock::first(self.len())
     }
 
+    /// What a change has to know of a block.
     pub fn get(&self, block: ArrayBlock) -> BlockEntry {
+        self.look(block).unwrap_or_else(|why| self.fail(why))
+    }
+
+    /// What is noted of a block.
+    ///
+    /// # Errors
+    /// Its page cannot be read, in a sentence.
+    pub fn look(&self, block: ArrayBlock) -> Result<BlockEntry, String> {
         let (page, at) = split(0, block.0);
-        let raw = self.raw(page, at);
-        raw.entry().expect("only entries are stored")
+        let raw = self.raw(page, at)?;
+        Ok(raw.entry().expect("only entries are stored"))
     }
 
     pub fn set(&mut self, block: ArrayBlock, entry: BlockEntry) {
@@ -125,7 +138,7 @@ impl Table {
     /// What a frozen place is said to hold. If nobody uses that data block any more the place is free.
     pub fn frozen(&self, place: FrozenPlace) -> Option<Frozen> {
         let (page, at) = split(self.block_pages(), place.0);
-        let raw = self.raw(page, at);
+        let raw = self.raw(page, at).unwrap_or_else(|why| self.fail(why));
         raw.frozen().expect("only entries are stored")
     }
 
@@ -133,17 +146,12 @@ impl Table {
         self.change(split(self.block_pages(), place.0), frozen.into());
     }
 
-    /// Whether what is said of a block is not what it was said to hold: its page cannot be read.
-    pub fn is_lost(&self, block: ArrayBlock) -> bool {
-        let lost = &self.frames.borrow().lost;
-        !lost.is_empty() && lost.contains(&split(0, block.0).0)
-    }
-
-    /// Which page is lost, if any is: a sentence.
-    pub fn lost(&self) -> Option<String> {
-        let lost = &self.frames.borrow().lost;
-        let page = lost.first();
-        page.map(|page| format!("page {page} of the place table does not hold"))
+    /// Refuses to go on if a page could not be read of which something had to be known.
+    pub fn demand_whole(&self) -> Result<(), String> {
+        match self.has_failed.get() {
+            true => Err("a page of the place table could not be read".to_owned()),
+            false => Ok(()),
+        }
     }
 
     /// The pages of blocks that were ever written.
@@ -211,9 +219,6 @@ impl Table {
 
     /// Recounts which pages are in memory and may leave.
     pub fn check(&self) -> Result<(), String> {
-        if let Some(why) = self.lost() {
-            return Err(why);
-        }
         let frames = self.frames.borrow();
         let mut waiting: Vec<TablePage> = frames.waiting.iter().copied().collect();
         waiting.sort_unstable();
@@ -253,40 +258,56 @@ impl Table {
         self.copies[page.index()] == 0 && !self.dirty.contains(&page)
     }
 
-    fn raw(&self, page: TablePage, at: usize) -> RawEntry {
+    /// A change cannot know what it has to: it is the last one.
+    #[cold]
+    fn fail<T: Default>(&self, why: String) -> T {
+        self.has_failed.set(true);
+        self.source.halt.set(why);
+        T::default()
+    }
+
+    fn raw(&self, page: TablePage, at: usize) -> Result<RawEntry, String> {
         let mut frames = self.frames.borrow_mut();
         if let Some(frame) = &mut frames.of_page[page.index()] {
             frame.is_used = true;
-            return frame.entries[at];
+            return Ok(frame.entries[at]);
         }
-        let entries = self.load(&mut frames, page);
-        entries.map_or(RawEntry::default(), |entries| entries[at])
+        let entries = self.load(&mut frames, page)?;
+        Ok(entries.map_or(RawEntry::default(), |entries| entries[at]))
     }
 
-    /// Brings a page to memory that was written and is not lost.
+    /// Brings a page to memory, if it was ever written.
     #[cold]
-    fn load<'a>(&self, frames: &'a mut Frames, page: TablePage) -> Option<&'a mut PageEntries> {
-        let copy = self.copies[page.index()].checked_sub(1)?;
-        if frames.lost.contains(&page) {
-            return None;
+    fn load<'a>(
+        &self,
+        frames: &'a mut Frames,
+        page: TablePage,
+    ) -> Result<Option<&'a mut PageEntries>, String> {
+        let Some(copy) = self.copies[page.index()].checked_sub(1) else {
+            return Ok(None);
+        };
+        if frames.outdated.contains(&page) {
+            return Err(format!(
+                "page {page} of the place table could not be read before"
+            ));
         }
-        match self.source.read(page, copy, page.0 >= self.block_pages()) {
-            Ok(entries) => Some(&mut frames.insert(page, entries, self.most).entries),
-            Err(why) => {
-                frames.lost.insert(page);
-                self.source.halt.set(why);
-                None
-            }
-        }
+        let entries = self.source.read(page, copy, page.0 >= self.block_pages())?;
+        Ok(Some(&mut frames.insert(page, entries, self.most).entries))
     }
 
     fn change(&mut self, (page, at): (TablePage, usize), entry: RawEntry) {
         let mut frames = self.frames.borrow_mut();
-        if frames.of_page[page.index()].is_none() && self.load(&mut frames, page).is_none() {
-            if self.copies[page.index()] > 0 {
-                return;
+        if frames.of_page[page.index()].is_none() {
+            match self.load(&mut frames, page).map(|found| found.is_some()) {
+                Ok(true) => {}
+                Ok(false) => {
+                    frames.insert(page, [RawEntry::default(); ENTRIES], self.most);
+                }
+                Err(why) => {
+                    frames.outdated.insert(page);
+                    return self.fail(why);
+                }
             }
-            frames.insert(page, [RawEntry::default(); ENTRIES], self.most);
         }
         let frame = frames.of_page[page.index()].as_mut();
         let frame = frame.expect("it was brought to memory");
