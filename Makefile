@@ -121,7 +121,7 @@ planted:
 	PLANTED_PATCHES=crates/sim/planted PLANTED_TESTS=sim/lib crates/volume/planted/run.sh
 	PLANTED_PATCHES=crates/metadata/planted PLANTED_TESTS=metadata/store crates/volume/planted/run.sh
 	PLANTED_PATCHES=crates/array/planted \
-	PLANTED_TESTS="array/lib array/images array/model array/crash_search array/faults array/damage array/arbitrary array/options array/reshape array/versions array/fast_lost serve/array_crash" \
+	PLANTED_TESTS="array/lib array/images array/model array/crash_search array/faults array/damage array/arbitrary array/options array/reshape array/versions array/fast_lost array/table_pages serve/array_crash" \
 	crates/volume/planted/run.sh
 
 # The checks that take minutes: tests marked as ignored, among them every profile at its full size
