@@ -176,3 +176,30 @@ impl Media {
         self.observer.device(operation);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashlore_medium::MemoryMedium;
+
+    #[test]
+    fn nothing_is_written_or_given_back_once_there_is_a_reason() {
+        let medium = || Arc::new(MemoryMedium::from_bytes(vec![7; 8192]));
+        let (fast, slow) = (medium(), medium());
+        let mut media = Media::new(fast.clone(), slow.clone());
+        media.write(Device::Slow, 0, &[8; 4096]).unwrap();
+        media.halt().set("a page is lost".into());
+        media.halt().set("another, later".into());
+        for device in [Device::Fast, Device::Slow] {
+            let refused = media.write(device, 4096, &[9; 4096]).unwrap_err();
+            assert_eq!(
+                refused.to_string(),
+                "cannot write 4096 bytes at offset 4096: a page is lost"
+            );
+            assert!(media.discard(device, 4096, 4096).is_err());
+            let mut bytes = [0; 4096];
+            media.read(device, 4096, &mut bytes).unwrap();
+            assert_eq!(bytes, [7; 4096]);
+        }
+    }
+}
