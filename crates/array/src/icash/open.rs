@@ -225,8 +225,11 @@ impl Recovered {
         // How many data blocks there are is not proved yet by the size of a medium.
         let (mut owned, mut in_slots) = (HashSet::new(), HashMap::new());
         let frozen = self.frozen()?;
-        let pages = self.table.written_pages().into_iter();
-        for (block, BlockEntry { place, .. }) in pages.flat_map(|page| self.table.noted_in(page)) {
+        let noted = self
+            .table
+            .ranges()
+            .flat_map(|pages| self.table.noted_in(pages));
+        for (block, BlockEntry { place, .. }) in noted {
             let damaged = |what: String| {
                 Err(ArrayError::Damaged(format!(
                     "the place of block {block} {what}"
@@ -381,8 +384,8 @@ impl ICash {
 
     /// Notes who uses what, and gives every data block in use its virtual block.
     fn use_places(&mut self) {
-        for page in self.table.written_pages() {
-            for (block, entry) in self.table.noted_in(page) {
+        for pages in self.table.ranges() {
+            for (block, entry) in self.table.noted_in(pages) {
                 self.use_place(block, &entry.place);
                 self.note_away(block);
                 self.note_dirty(&BlockPlace::Zero, &entry.place);

@@ -13,6 +13,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use flashlore_medium::Medium;
@@ -23,6 +24,11 @@ use crate::icash::parameters::BLOCK_BYTES;
 use crate::icash::place::{BlockEntry, Frozen, RawEntry};
 use crate::index::{ArrayBlock, FrozenPlace, TablePage};
 use crate::media::Halt;
+
+/// Copies of each page, which lie side by side.
+const COPIES: usize = 2;
+/// Pages that are looked at together where all are: a mebibyte.
+const TOGETHER: u32 = 128;
 
 /// Where the pages lie that are not in memory.
 pub struct TableSource {
@@ -57,6 +63,12 @@ struct Frames {
     waiting: VecDeque<TablePage>,
     /// Pages that could not be read when something was to be noted in them.
     outdated: BTreeSet<TablePage>,
+}
+
+/// Pages side by side, both copies of each; nothing if they could not be read together.
+struct PageRun {
+    first: TablePage,
+    bytes: Option<Vec<u8>>,
 }
 
 struct Frame {
@@ -154,22 +166,47 @@ impl Table {
         }
     }
 
-    /// The pages of blocks that were ever written.
-    pub fn written_pages(&self) -> Vec<TablePage> {
-        let pages = TablePage::first(self.block_pages());
-        let is_written = |page: &TablePage| !self.is_unwritten(*page);
-        pages.filter(is_written).collect()
+    /// Pages of blocks in ranges that are looked at together.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<TablePage>> + use<> {
+        let pages = self.block_pages();
+        let starts = (0..pages).step_by(TOGETHER as usize);
+        starts.map(move |start| TablePage(start)..TablePage(pages.min(start + TOGETHER)))
     }
 
-    /// What is noted of the blocks of a page; of those that are not named nothing is.
-    pub fn noted_in(&self, page: TablePage) -> Vec<(ArrayBlock, BlockEntry)> {
-        let first = page.0 * ENTRIES as u32;
-        let end = self.blocks.min(first.saturating_add(ENTRIES as u32));
-        let blocks = ArrayBlock::each(ArrayBlock(first)..ArrayBlock(end));
-        blocks
-            .map(|block| (block, self.get(block)))
-            .filter(|(_, entry)| *entry != BlockEntry::ZERO)
-            .collect()
+    /// What is noted of the blocks of some pages; of those that are not named nothing is. What is not in memory of these
+    /// pages is read at once, and pushes no others out.
+    pub fn noted_in(&self, pages: Range<TablePage>) -> Vec<(ArrayBlock, BlockEntry)> {
+        let frames = self.frames.borrow();
+        let is_in_memory = |page: TablePage| frames.of_page[page.index()].is_some();
+        let is_away = |page: &TablePage| self.copies[page.index()] > 0 && !is_in_memory(*page);
+        let mut away = TablePage::each(pages.clone()).filter(is_away);
+        let run = away.next().map(|first| {
+            let last = away.next_back().unwrap_or(first);
+            self.source.read_run(first..last + 1)
+        });
+        let mut noted = Vec::new();
+        for page in TablePage::each(pages) {
+            let entries = match (&frames.of_page[page.index()], &run) {
+                (Some(frame), _) => frame.entries,
+                (None, Some(run)) if is_away(&page) => {
+                    match self.source.in_run(run, page, self.copies[page.index()] - 1) {
+                        Ok(entries) => entries,
+                        Err(why) => {
+                            self.fail::<()>(why);
+                            continue;
+                        }
+                    }
+                }
+                _ => continue,
+            };
+            let first = ArrayBlock(page.0 * ENTRIES as u32);
+            let entries = (0..).map(|at| first + at).zip(&entries);
+            noted.extend(entries.filter_map(|(block, raw)| {
+                let entry = raw.entry().filter(|entry| *entry != BlockEntry::ZERO)?;
+                self.has(block).then_some((block, entry))
+            }));
+        }
+        noted
     }
 
     /// The bytes of a dirty page, as this checkpoint writes it there.
@@ -254,10 +291,6 @@ impl Table {
         pages_of(self.blocks.into()) as u32
     }
 
-    fn is_unwritten(&self, page: TablePage) -> bool {
-        self.copies[page.index()] == 0 && !self.dirty.contains(&page)
-    }
-
     /// A change cannot know what it has to: it is the last one.
     #[cold]
     fn fail<T: Default>(&self, why: String) -> T {
@@ -324,12 +357,47 @@ impl TableSource {
     fn read(&self, page: TablePage, copy: u8, is_of_frozen: bool) -> Result<PageEntries, String> {
         let offset = self.areas.table_page(page, copy);
         let mut bytes = [0; BLOCK_BYTES];
+        let read = self.medium.read(offset, &mut bytes).ok();
+        let bytes = read.map(|()| &bytes[..]);
+        self.parse(bytes, (page, copy), is_of_frozen)
+    }
+
+    /// Reads pages side by side, both copies of each.
+    fn read_run(&self, pages: Range<TablePage>) -> PageRun {
+        let mut bytes = vec![0; COPIES * BLOCK_BYTES * (pages.end - pages.start) as usize];
+        let offset = self.areas.table_page(pages.start, 0);
+        let read = self.medium.read(offset, &mut bytes);
+        PageRun {
+            first: pages.start,
+            bytes: read.ok().map(|()| bytes),
+        }
+    }
+
+    /// A page of blocks from a run, or by itself if that could not be read.
+    fn in_run(&self, run: &PageRun, page: TablePage, copy: u8) -> Result<PageEntries, String> {
+        match &run.bytes {
+            Some(bytes) => {
+                let at = COPIES * (page - run.first) as usize + usize::from(copy);
+                let bytes = &bytes[at * BLOCK_BYTES..(at + 1) * BLOCK_BYTES];
+                self.parse(Some(bytes), (page, copy), false)
+            }
+            None => self.read(page, copy, false),
+        }
+    }
+
+    fn parse(
+        &self,
+        bytes: Option<&[u8]>,
+        (page, copy): (TablePage, u8),
+        is_of_frozen: bool,
+    ) -> Result<PageEntries, String> {
+        let offset = self.areas.table_page(page, copy);
         let is_one = |raw: &RawEntry| match is_of_frozen {
             true => raw.frozen().is_some(),
             false => raw.entry().is_some(),
         };
-        let read = self.medium.read(offset, &mut bytes).ok();
-        read.and_then(|()| table::parse(&bytes, self.tag, page, self.checkpoint, offset))
+        bytes
+            .and_then(|bytes| table::parse(bytes, self.tag, page, self.checkpoint, offset))
             .filter(|entries| entries.iter().all(is_one))
             .ok_or_else(|| {
                 format!(
