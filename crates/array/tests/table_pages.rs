@@ -188,7 +188,7 @@ fn a_page_that_rots_is_an_error_for_its_blocks_and_nothing_is_written_any_more()
         let told = "(page 3 of the place table, at byte ";
         assert!(refused.contains(told), "{refused}");
     }
-    assert_eq!(element.check().unwrap_err(), PAGE_MISSED);
+    assert!(element.check().unwrap_err().contains(PAGE_MISSED));
     drop(element);
     assert!(before == (bytes(&*media[0]), bytes(&*media[1])));
     let refused = open(&media, 1).map(drop).unwrap_err().to_string();

@@ -26,7 +26,8 @@ impl ICash {
     pub fn check(&self) -> Result<(), String> {
         let checked = self.check_all();
         // If a page of it could not be read by then, nothing that is counted need hold.
-        self.table.demand_whole().and(checked)
+        let whole = self.table.demand_whole();
+        whole.map_err(|error| error.to_string()).and(checked)
     }
 
     fn check_all(&self) -> Result<(), String> {

@@ -66,9 +66,9 @@ pub fn loss_without_fast(slow: Arc<dyn Medium>) -> Result<Loss, ArrayError> {
     // The fast one is never asked.
     let mut media = Media::new(slow.clone(), slow);
     let recovered = recover(&mut media, TABLE_PAGES)?;
+    recovered.check_places()?;
     let change = recovered.without_fast(&mut media);
-    let whole = recovered.table.demand_whole();
-    whole.map_err(ArrayError::Damaged)?;
+    recovered.table.demand_whole()?;
     Ok(match change {
         Change::None => Loss::Nothing,
         Change::Lose(blocks) => Loss::Blocks(recovered.named(&blocks)),
@@ -98,6 +98,7 @@ pub fn loss_without_fast(slow: Arc<dyn Medium>) -> Result<Loss, ArrayError> {
 pub fn make_fresh(fast: Arc<dyn Medium>, slow: Arc<dyn Medium>) -> Result<(), ArrayError> {
     let mut media = Media::new(fast, slow);
     let recovered = recover(&mut media, TABLE_PAGES)?;
+    recovered.check_places()?;
     let (found, needed) = (
         media.len(Device::Fast),
         recovered.areas.fast_blocks * BLOCK_BYTES as u64,

@@ -117,6 +117,7 @@ pub fn grow(old: Arc<dyn Medium>, new: Arc<dyn Medium>, shape: &Shape) -> Result
         ));
     }
     check_growth(&recovered.superblock.shape, shape)?;
+    recovered.check_places()?;
     let areas = Areas::of(shape);
     let needed = areas.slow_blocks * BLOCK_BYTES as u64;
     if new.len() < needed {
@@ -201,8 +202,7 @@ impl Grown<'_> {
             media.write(Device::Slow, offset, &bytes)?;
             *copy = 1;
         }
-        let whole = self.recovered.table.demand_whole();
-        whole.map_err(ArrayError::Damaged)?;
+        self.recovered.table.demand_whole()?;
         let root = Root {
             checkpoint: self.checkpoint,
             copies,

@@ -27,7 +27,7 @@ use crate::icash::ram::DataBlocks;
 use crate::icash::segments::Segments;
 use crate::icash::state::ICash;
 use crate::icash::table::{Table, TableSource};
-use crate::index::{ArrayBlock, FrozenPlace, LogBlock};
+use crate::index::{ArrayBlock, FrozenPlace, LogBlock, LogSegment, Slot};
 use crate::media::Media;
 
 /// What a recovery found, before anything is written.
@@ -71,8 +71,8 @@ pub(super) fn superblock(media: &mut Media, device: Device) -> Result<Superblock
     })
 }
 
-/// Reads what the slow medium says: the newest root, its table, and the groups behind it. So many pages of the table may
-/// be in memory.
+/// Reads what the slow medium says: the newest root, and the groups behind it. So many pages of the table may be in
+/// memory. What the table says is not looked at: [`Recovered::check_places`] does, and an opening.
 pub(super) fn recover(media: &mut Media, table_pages: u32) -> Result<Recovered, ArrayError> {
     let superblock = superblock(media, Device::Slow)?;
     let areas = Areas::of(&superblock.shape);
@@ -106,11 +106,7 @@ pub(super) fn recover(media: &mut Media, table_pages: u32) -> Result<Recovered, 
         table,
     };
     recovered.replay(media)?;
-    let checked = recovered.check_places();
-    match media.halt().why() {
-        Some(why) => Err(ArrayError::Damaged(why.to_owned())),
-        None => checked.map(|()| recovered),
-    }
+    Ok(recovered)
 }
 
 fn newest_root(media: &mut Media, areas: &Areas, tag: u64) -> Result<Root, ArrayError> {
@@ -219,58 +215,91 @@ impl Recovered {
     }
 
     /// Refuses places that cannot be, whatever wrote them. All pages of the table are read for that.
-    fn check_places(&self) -> Result<(), ArrayError> {
-        let shape = &self.superblock.shape;
-        let log_blocks = shape.log_segments * shape.segment_blocks;
-        // How many data blocks there are is not proved yet by the size of a medium.
-        let (mut owned, mut in_slots) = (HashSet::new(), HashMap::new());
-        let frozen = self.frozen()?;
-        let noted = self
-            .table
-            .ranges()
-            .flat_map(|pages| self.table.noted_in(pages));
-        for (block, BlockEntry { place, .. }) in noted {
-            let damaged = |what: String| {
-                Err(ArrayError::Damaged(format!(
-                    "the place of block {block} {what}"
-                )))
-            };
-            if let Some(data) = place.data().filter(|data| !frozen.contains(data)) {
-                let name = data.name();
-                if shape.frozen_blocks == 0 && name >= shape.slots {
-                    return damaged(format!(
-                        "names data block {name}, there are {}",
-                        shape.slots
-                    ));
-                }
-                let other = in_slots.insert(data.first_slot(shape.slots), data);
-                if let Some(other) = other.filter(|&other| other != data) {
-                    let other = other.name();
-                    return damaged(format!(
-                        "names data block {name}, and {other} is in its slot"
-                    ));
-                }
+    pub(super) fn check_places(&self) -> Result<(), ArrayError> {
+        let mut rules = PlaceRules::of(self)?;
+        for pages in self.table.ranges() {
+            for (block, entry) in self.table.noted_in(pages) {
+                rules.demand(block, &entry.place)?;
             }
-            if let Some((log, _)) = place.log().filter(|&(log, _)| log.0 >= log_blocks) {
+        }
+        self.table.demand_whole()
+    }
+}
+
+/// What must hold of all places together.
+struct PlaceRules {
+    slots: u32,
+    log_blocks: u32,
+    segment_blocks: u32,
+    /// The segment of the log that is to be written next.
+    next: LogSegment,
+    /// Whether data blocks can be frozen: then those have other names than there are slots.
+    has_frozen: bool,
+    frozen: HashSet<DataBlock>,
+    /// Data blocks that are the own one of a block, and those in slots. How many there are is not proved by the size of
+    /// a medium.
+    owned: HashSet<DataBlock>,
+    in_slots: HashMap<Slot, DataBlock>,
+}
+
+impl PlaceRules {
+    /// Before any place was seen.
+    ///
+    /// # Errors
+    /// Two frozen places hold the same.
+    fn of(recovered: &Recovered) -> Result<Self, ArrayError> {
+        let shape = &recovered.superblock.shape;
+        Ok(PlaceRules {
+            slots: shape.slots,
+            log_blocks: shape.log_segments * shape.segment_blocks,
+            segment_blocks: shape.segment_blocks,
+            next: recovered.head.next,
+            has_frozen: shape.frozen_blocks > 0,
+            frozen: recovered.frozen()?,
+            owned: HashSet::new(),
+            in_slots: HashMap::new(),
+        })
+    }
+
+    /// Refuses a place that cannot be, or not beside those that were seen.
+    fn demand(&mut self, block: ArrayBlock, place: &BlockPlace) -> Result<(), ArrayError> {
+        let damaged = |what: String| {
+            Err(ArrayError::Damaged(format!(
+                "the place of block {block} {what}"
+            )))
+        };
+        if let Some(data) = place.data().filter(|data| !self.frozen.contains(data)) {
+            let name = data.name();
+            if !self.has_frozen && name >= self.slots {
+                return damaged(format!("names data block {name}, there are {}", self.slots));
+            }
+            let other = self.in_slots.insert(data.first_slot(self.slots), data);
+            if let Some(other) = other.filter(|&other| other != data) {
+                let other = other.name();
                 return damaged(format!(
-                    "names block {log} of the log, there are {log_blocks}"
-                ));
-            }
-            if let Some(data) = place.own_data()
-                && !owned.insert(data)
-            {
-                let name = data.name();
-                return damaged(format!("names data block {name}, which another's does too"));
-            }
-            if let Some((log, _)) = place.log()
-                && log.segment(shape.segment_blocks) == self.head.next
-            {
-                return damaged(format!(
-                    "names block {log} of the log, which is to be written next"
+                    "names data block {name}, and {other} is in its slot"
                 ));
             }
         }
-        Ok(())
+        if let Some(data) = place.own_data()
+            && !self.owned.insert(data)
+        {
+            let name = data.name();
+            return damaged(format!("names data block {name}, which another's does too"));
+        }
+        let Some((log, _)) = place.log() else {
+            return Ok(());
+        };
+        if log.0 >= self.log_blocks {
+            let blocks = self.log_blocks;
+            return damaged(format!("names block {log} of the log, there are {blocks}"));
+        }
+        match log.segment(self.segment_blocks) == self.next {
+            true => damaged(format!(
+                "names block {log} of the log, which is to be written next"
+            )),
+            false => Ok(()),
+        }
     }
 }
 
@@ -311,12 +340,13 @@ impl ICash {
             return Err(ArrayError::Damaged(often));
         }
         if on_fast.is_fresh {
+            recovered.check_places()?;
             recovered.do_without_fast(&mut media);
         }
+        let rules = PlaceRules::of(&recovered)?;
         let slow_session = recovered.root.session;
         let mut element = ICash::assemble(media, recovered, options, epoch, &on_fast);
-        element.use_places();
-        element.refuse_if_stopped()?;
+        element.use_places(rules)?;
         element.confirm_session(slow_session)?;
         element.next_session()?;
         element.finish_batch()?;
@@ -382,31 +412,36 @@ impl ICash {
         }
     }
 
-    /// Notes who uses what, and gives every data block in use its virtual block.
-    fn use_places(&mut self) {
+    /// Notes who uses what, and gives every data block in use its virtual block. All pages of the table are read.
+    ///
+    /// # Errors
+    /// What it says cannot be.
+    fn use_places(&mut self, mut rules: PlaceRules) -> Result<(), ArrayError> {
+        // Checksums of what is whole in a data block: its page need not be read again for it.
+        let mut whole = HashMap::new();
         for pages in self.table.ranges() {
             for (block, entry) in self.table.noted_in(pages) {
+                rules.demand(block, &entry.place)?;
                 self.use_place(block, &entry.place);
-                self.note_away(block);
+                self.note_away(block, &entry);
                 self.note_dirty(&BlockPlace::Zero, &entry.place);
                 // Whatever was not given back before the last user ended.
                 self.note_unused_home(block, &entry);
+                if let BlockPlace::Slot(data) = entry.place {
+                    whole.insert(data, entry.crc);
+                }
             }
         }
         self.pool.lay_out(|place| self.table.frozen(place));
+        self.table.demand_whole()?;
         for data in self.pool.in_use() {
             let block = self.pool.users(data).named_by;
             let id = self.blocks.insert(block);
             self.hold_data(id, data);
-            if let Some(block) = block
-                && let BlockEntry {
-                    place: BlockPlace::Slot(_),
-                    crc,
-                    ..
-                } = self.table.get(block)
-            {
+            if let Some(&crc) = whole.get(&data) {
                 self.set_content(id, crate::icash::blocks::Content::Slot, crc);
             }
         }
+        Ok(())
     }
 }

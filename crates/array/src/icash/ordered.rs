@@ -44,11 +44,11 @@ pub(super) fn committed(media: &mut Media, areas: &Areas, tag: u64) -> Batch {
 
 impl ICash {
     /// Notes whether a block is at home.
-    pub(super) fn note_away(&mut self, block: ArrayBlock) {
+    pub(super) fn note_away(&mut self, block: ArrayBlock, entry: &BlockEntry) {
         if self.shape.journal_blocks == 0 {
             return;
         }
-        match self.table.get(block).is_away() {
+        match entry.is_away() {
             true => self.away.insert(block),
             false => self.away.remove(&block),
         };
@@ -166,15 +166,12 @@ impl ICash {
             .filter(|image| !self.table.get(image.block).has_home);
         let unknown: Vec<ArrayBlock> = unknown.map(|image| image.block).collect();
         for &block in &unknown {
-            let entry = self.table.get(block);
-            self.table.set(
-                block,
-                BlockEntry {
-                    has_home: true,
-                    ..entry
-                },
-            );
-            self.note_away(block);
+            let entry = BlockEntry {
+                has_home: true,
+                ..self.table.get(block)
+            };
+            self.table.set(block, entry);
+            self.note_away(block, &entry);
         }
         if !unknown.is_empty() {
             self.write_checkpoint()?;

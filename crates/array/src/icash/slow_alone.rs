@@ -40,6 +40,7 @@ impl SlowAlone {
         // The fast one is never asked.
         let mut media = Media::new(slow.clone(), slow);
         let recovered = recover(&mut media, TABLE_PAGES)?;
+        recovered.check_places()?;
         if recovered.superblock.shape.journal_blocks == 0 {
             return Err(ArrayError::Shape(
                 "this array was made without ordered write-back: its slow medium alone holds no state".into(),

@@ -419,7 +419,7 @@ impl ICash {
         };
         self.use_place(block, &place);
         self.table.set(block, entry);
-        self.note_away(block);
+        self.note_away(block, &entry);
         self.note_dirty(&old.place, &place);
         self.note_unused_home(block, &entry);
         if let Some((log, bytes)) = old.place.log() {

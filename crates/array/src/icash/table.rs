@@ -11,13 +11,14 @@
 //! Invariants: `dirty` has every page with an entry that the newest checkpoint does not know; each of them is in memory.
 //! Every other page in memory is in `waiting` once. With room for all pages none leaves.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
 use flashlore_medium::Medium;
 
+use crate::error::ArrayError;
 use crate::icash::format::Areas;
 use crate::icash::format::table::{self, ENTRIES, PageEntries, pages_of};
 use crate::icash::parameters::BLOCK_BYTES;
@@ -50,8 +51,8 @@ pub struct Table {
     /// Pages in memory, but for those that are dirty.
     most: usize,
     frames: RefCell<Frames>,
-    /// Whether a change needed a page that could not be read.
-    has_failed: Cell<bool>,
+    /// The first page that could not be read when a change needed it, in a sentence.
+    failure: OnceCell<String>,
 }
 
 /// The pages in memory.
@@ -103,7 +104,7 @@ impl Table {
                 waiting: VecDeque::new(),
                 outdated: BTreeSet::new(),
             }),
-            has_failed: Cell::new(false),
+            failure: OnceCell::new(),
             copies,
             dirty: BTreeSet::new(),
             most: most as usize,
@@ -159,11 +160,12 @@ impl Table {
     }
 
     /// Refuses to go on if a page could not be read of which something had to be known.
-    pub fn demand_whole(&self) -> Result<(), String> {
-        match self.has_failed.get() {
-            true => Err("a page of the place table could not be read".to_owned()),
-            false => Ok(()),
-        }
+    ///
+    /// # Errors
+    /// Which page that was first.
+    pub fn demand_whole(&self) -> Result<(), ArrayError> {
+        let why = self.failure.get();
+        why.map_or(Ok(()), |why| Err(ArrayError::Damaged(why.clone())))
     }
 
     /// Pages of blocks in ranges that are looked at together.
@@ -294,8 +296,8 @@ impl Table {
     /// A change cannot know what it has to: it is the last one.
     #[cold]
     fn fail<T: Default>(&self, why: String) -> T {
-        self.has_failed.set(true);
-        self.source.halt.set(why);
+        self.source.halt.set(why.clone());
+        self.failure.get_or_init(|| why);
         T::default()
     }
 

@@ -29,5 +29,5 @@ pub use power::{Power, Trouble};
 pub use setup::Setup;
 pub use without_fast::WithoutFast;
 
-/// What a check says if a change could not read a page of the place table.
-pub const PAGE_MISSED: &str = "a page of the place table could not be read";
+/// What a check names if a change could not read a page of the place table.
+pub const PAGE_MISSED: &str = "of the place table, at byte ";
