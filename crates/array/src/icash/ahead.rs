@@ -14,8 +14,9 @@ use crate::icash::replacement::needs_home;
 use crate::icash::state::ICash;
 use crate::index::ArrayBlock;
 
-/// Entries of the table that one step looks at (chosen here): some milliseconds' worth.
-const LOOKED_AT: u32 = 1 << 16;
+/// Ranges of pages of the table that one step looks at (chosen here), all of it where there is one: some milliseconds'
+/// worth.
+const LOOKED_AT: u32 = 2;
 
 /// Which dirty blocks may go home.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,15 +87,19 @@ impl ICash {
     /// Dirty blocks in the order of addresses, from where the last search ended.
     fn next_dirty(&mut self, most: usize) -> BTreeSet<ArrayBlock> {
         let mut found = BTreeSet::new();
-        for _ in 0..LOOKED_AT.min(self.table.len()) {
-            let block = ArrayBlock(self.next_ahead.0 % self.table.len());
-            self.next_ahead = block + 1;
-            if self.table.get(block).place.is_dirty() && !self.unrecorded.contains(&block) {
-                found.insert(block);
+        for _ in 0..LOOKED_AT {
+            let (pages, behind) = self.table.range_with(self.next_ahead);
+            for (block, entry) in self.table.noted_in(pages) {
+                let is_next = block >= self.next_ahead && entry.place.is_dirty();
+                if is_next && !self.unrecorded.contains(&block) {
+                    found.insert(block);
+                }
+                if found.len() >= most {
+                    self.next_ahead = block + 1;
+                    return found;
+                }
             }
-            if found.len() >= most {
-                break;
-            }
+            self.next_ahead = behind.unwrap_or(ArrayBlock(0));
         }
         found
     }

@@ -175,6 +175,15 @@ impl Table {
         starts.map(move |start| TablePage(start)..TablePage(pages.min(start + TOGETHER)))
     }
 
+    /// The range of pages with a block, and the first block of the next one.
+    pub fn range_with(&self, block: ArrayBlock) -> (Range<TablePage>, Option<ArrayBlock>) {
+        let first = split(0, block.0).0.0 / TOGETHER * TOGETHER;
+        let end = self.block_pages().min(first + TOGETHER);
+        let next = Some(ArrayBlock(end.saturating_mul(ENTRIES as u32)));
+        let next = next.filter(|&next| self.has(next));
+        (TablePage(first)..TablePage(end), next)
+    }
+
     /// What is noted of the blocks of some pages; of those that are not named nothing is. What is not in memory of these
     /// pages is read at once, and pushes no others out.
     pub fn noted_in(&self, pages: Range<TablePage>) -> Vec<(ArrayBlock, BlockEntry)> {
@@ -449,5 +458,81 @@ impl Frames {
             }
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::icash::place::BlockPlace;
+    use crate::icash::{Machine, Shape};
+    use flashlore_medium::MemoryMedium;
+
+    fn table(blocks: u32) -> Table {
+        let shape = Shape {
+            machines: vec![Machine { number: 0, blocks }],
+            slots: 4,
+            log_segments: 4,
+            segment_blocks: 4,
+            journal_blocks: 0,
+            frozen_blocks: 3,
+        };
+        let areas = Areas::of(&shape);
+        let source = TableSource {
+            medium: Arc::new(MemoryMedium::new(1 << 20)),
+            areas,
+            tag: 1,
+            checkpoint: 1,
+            halt: Halt::default(),
+        };
+        let copies = vec![0; areas.table_pages as usize];
+        Table::new(source, (blocks.into(), 3), copies, 2)
+    }
+
+    /// From block to block ranges lead to each other as they follow each other, and end where the blocks do.
+    #[test]
+    fn ranges_have_every_block_once() {
+        let of_range = TOGETHER * ENTRIES as u32;
+        for blocks in [
+            1,
+            254,
+            255,
+            of_range - 1,
+            of_range,
+            of_range + 1,
+            5 * of_range + 7,
+        ] {
+            let table = table(blocks);
+            let mut at = Some(ArrayBlock(0));
+            for pages in table.ranges() {
+                let first = at.expect("a range for each");
+                let (found, next) = table.range_with(first);
+                let end = next.unwrap_or(ArrayBlock(blocks));
+                assert_eq!(
+                    (found, table.range_with(ArrayBlock(end.0 - 1)).1),
+                    (pages, next)
+                );
+                at = next;
+            }
+            assert_eq!(at, None, "{blocks}");
+            assert!(table.range_with(ArrayBlock(blocks)).1.is_none());
+        }
+    }
+
+    #[test]
+    fn what_is_noted_is_found_in_its_range_alone() {
+        let mut table = table(3 * TOGETHER * ENTRIES as u32);
+        let entry = BlockEntry {
+            place: BlockPlace::Home,
+            crc: 9,
+            has_home: true,
+        };
+        let noted = [3, 253, 254, 40_000, 90_000].map(|block| (ArrayBlock(block), entry));
+        for (block, entry) in noted {
+            table.set(block, entry);
+        }
+        let ranges: Vec<_> = table.ranges().map(|pages| table.noted_in(pages)).collect();
+        assert_eq!(ranges, [&noted[..3], &noted[3..4], &noted[4..]]);
+        table.check().unwrap();
     }
 }
