@@ -23,6 +23,9 @@ use crate::policies::index_entries;
 use crate::scan::FoundUnit;
 use crate::young::Young;
 
+/// What a process may take is not all for it: a control group is charged for page tables and for pages of files that are
+/// being read or written, too. One byte in so many is left for them, as far as it is not needed.
+const LEFT: u64 = 32;
 /// The program, its threads and their buffers, pages of the tables among them.
 const PROGRAM: u64 = 24 << 20;
 /// Units that may be programmed before a checkpoint that is due: what a write owes collection, and a flush.
@@ -293,6 +296,7 @@ impl MemoryShares {
         if limit < least {
             return Err(VolumeError::TooLittleMemory { limit, least });
         }
+        let limit = limit - (limit / LEFT).min(limit - least);
         let pages = |bytes: u64| bytes / TABLE_PAGE * flashlore_metadata::PAGE_BYTES as u64;
         let at_opening = (limit - sizes.opening()).min(sizes.all_tables());
         let left = limit - sizes.rest();
@@ -499,6 +503,8 @@ mod tests {
                 assert!(least < USUAL_MEMORY / 2, "{policy:?} {gib} GiB: {least}");
                 for limit in [least, least + (100 << 20), USUAL_MEMORY, memory_needed(&id)] {
                     let shares = MemoryShares::within(&id, limit, None).unwrap();
+                    // As much as that is left where there is more than the least.
+                    let limit = limit - (limit / LEFT).min(limit - least);
                     let index = u64::from(shares.index_entries) * INDEX;
                     let page = flashlore_metadata::PAGE_BYTES as u64;
                     let taken = sizes.rest() + shares.tables / page * TABLE_PAGE + index;
