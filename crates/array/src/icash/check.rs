@@ -293,8 +293,7 @@ impl ICash {
         let block = self.addresses.block(lba)?;
         let present = self.present(block);
         let present = present.map_err(|source| self.addresses.unreadable(block, source))?;
-        let entry = self.durable_entry(block);
-        let entry = entry.map_err(|source| self.addresses.unreadable(block, source))?;
+        let entry = self.look_up(block)?;
         if self.unrecorded.contains(&block) {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use flashlore_delta::Page;
 
 use crate::element::{Device, Work};
-use crate::error::ContentError;
+use crate::error::{ArrayError, ContentError};
 use crate::icash::blocks::{Content, Form, Id};
 use crate::icash::format::Areas;
 use crate::icash::parameters::BLOCK_BYTES;
@@ -52,6 +52,15 @@ impl ICash {
     /// Its page of the table cannot be read.
     pub(super) fn durable_entry(&self, block: ArrayBlock) -> Result<BlockEntry, ContentError> {
         self.table.look(block).map_err(ContentError::Place)
+    }
+
+    /// The same for whoever asks for the block.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn look_up(&self, block: ArrayBlock) -> Result<BlockEntry, ArrayError> {
+        let entry = self.durable_entry(block);
+        entry.map_err(|source| self.addresses.unreadable(block, source))
     }
 
     /// What is durable of a block.

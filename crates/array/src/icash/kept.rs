@@ -28,9 +28,7 @@ impl ICash {
         if let Some(kept) = self.kept_since(block) {
             return Ok(kept);
         }
-        let entry = self.durable_entry(block);
-        let entry = entry.map_err(|source| self.addresses.unreadable(block, source))?;
-        Ok(entry.place.kept())
+        Ok(self.look_up(block)?.place.kept())
     }
 
     /// As [`ICash::kept`], by the block itself, for whoever changes it.

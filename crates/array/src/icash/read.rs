@@ -90,8 +90,7 @@ impl ICash {
             *page = *passing.page;
             return Ok(());
         }
-        let unreadable = |source| self.addresses.unreadable(block, source);
-        let entry = self.durable_entry(block).map_err(unreadable)?;
+        let entry = self.look_up(block)?;
         let read = self.read_stored(block, &entry);
         let (content, log) = read.map_err(|source| self.addresses.unreadable(block, source))?;
         *page = content;

@@ -33,9 +33,7 @@ impl ICash {
     pub fn how_stored(&self, machine: u8) -> Result<Stored, ArrayError> {
         let mut stored = Stored::default();
         for block in ArrayBlock::each(self.addresses.blocks_of(machine)?) {
-            let entry = self.durable_entry(block);
-            let entry = entry.map_err(|source| self.addresses.unreadable(block, source))?;
-            match entry.place {
+            match self.look_up(block)?.place {
                 BlockPlace::Zero => stored.zeros += 1,
                 BlockPlace::Home => stored.home += 1,
                 BlockPlace::Slot(_) => stored.slot += 1,
