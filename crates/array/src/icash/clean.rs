@@ -66,8 +66,8 @@ impl ICash {
         Ok(())
     }
 
-    /// Takes a checkpoint if a recovery would read half of the log or much of the table waits for one, and cleans a segment if there is too little room or
-    /// cleaning goes on; false if there is nothing to do.
+    /// Takes a checkpoint if a recovery would read half of the log or much of the table waits for one, and cleans a segment
+    /// if there is too little room or cleaning goes on; false if there is nothing to do.
     pub(super) fn room_step(&mut self) -> Result<bool, ArrayError> {
         self.refuse_if_stopped()?;
         if self.table.is_checkpoint_due() {

@@ -86,6 +86,11 @@ fn split(first: u32, number: u32) -> (TablePage, usize) {
     (page, number as usize % ENTRIES)
 }
 
+/// The range that begins with this page, of so many pages.
+fn range_from(first: u32, pages: u32) -> Range<TablePage> {
+    TablePage(first)..TablePage(pages.min(first + TOGETHER))
+}
+
 impl Table {
     /// That of so many blocks and frozen places, with these copies of its pages, of which so many may be in memory.
     pub fn new(
@@ -172,16 +177,15 @@ impl Table {
     pub fn ranges(&self) -> impl Iterator<Item = Range<TablePage>> + use<> {
         let pages = self.block_pages();
         let starts = (0..pages).step_by(TOGETHER as usize);
-        starts.map(move |start| TablePage(start)..TablePage(pages.min(start + TOGETHER)))
+        starts.map(move |first| range_from(first, pages))
     }
 
     /// The range of pages with a block, and the first block of the next one.
     pub fn range_with(&self, block: ArrayBlock) -> (Range<TablePage>, Option<ArrayBlock>) {
-        let first = split(0, block.0).0.0 / TOGETHER * TOGETHER;
-        let end = self.block_pages().min(first + TOGETHER);
-        let next = Some(ArrayBlock(end.saturating_mul(ENTRIES as u32)));
-        let next = next.filter(|&next| self.has(next));
-        (TablePage(first)..TablePage(end), next)
+        let (page, _) = split(0, block.0);
+        let range = range_from(page.0 / TOGETHER * TOGETHER, self.block_pages());
+        let next = ArrayBlock(range.end.0.saturating_mul(ENTRIES as u32));
+        (range, Some(next).filter(|&next| self.has(next)))
     }
 
     /// What is noted of the blocks of some pages; of those that are not named nothing is. What is not in memory of these
