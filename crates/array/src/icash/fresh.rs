@@ -26,9 +26,9 @@ use crate::icash::content::{ZEROS, crc_of};
 use crate::icash::create::write_superblock;
 use crate::icash::format::Superblock;
 use crate::icash::format::superblock::Session;
-use crate::icash::open::{Recovered, recover};
+use crate::icash::open::{Recovered, recover_whole};
 use crate::icash::ordered::{Batch, committed};
-use crate::icash::parameters::{BLOCK_BYTES, TABLE_PAGES};
+use crate::icash::parameters::BLOCK_BYTES;
 use crate::icash::place::{BlockEntry, BlockPlace, DataBlock};
 use crate::index::{Address, ArrayBlock};
 use crate::media::Media;
@@ -65,8 +65,7 @@ enum Change {
 pub fn loss_without_fast(slow: Arc<dyn Medium>) -> Result<Loss, ArrayError> {
     // The fast one is never asked.
     let mut media = Media::new(slow.clone(), slow);
-    let recovered = recover(&mut media, TABLE_PAGES)?;
-    recovered.check_places()?;
+    let recovered = recover_whole(&mut media)?;
     let change = recovered.without_fast(&mut media);
     recovered.table.demand_whole()?;
     Ok(match change {
@@ -97,8 +96,7 @@ pub fn loss_without_fast(slow: Arc<dyn Medium>) -> Result<Loss, ArrayError> {
 /// It is too short, the slow one is that of no array or damaged, or a medium failed.
 pub fn make_fresh(fast: Arc<dyn Medium>, slow: Arc<dyn Medium>) -> Result<(), ArrayError> {
     let mut media = Media::new(fast, slow);
-    let recovered = recover(&mut media, TABLE_PAGES)?;
-    recovered.check_places()?;
+    let recovered = recover_whole(&mut media)?;
     let (found, needed) = (
         media.len(Device::Fast),
         recovered.areas.fast_blocks * BLOCK_BYTES as u64,

@@ -18,8 +18,8 @@ use crate::icash::create::write_superblock;
 use crate::icash::format::superblock::Session;
 use crate::icash::format::table::{self, ENTRIES, PageEntries, pages_of};
 use crate::icash::format::{Areas, Root, Shape, Superblock};
-use crate::icash::open::{Recovered, recover};
-use crate::icash::parameters::{BLOCK_BYTES, TABLE_PAGES};
+use crate::icash::open::{Recovered, recover_whole};
+use crate::icash::parameters::BLOCK_BYTES;
 use crate::icash::place::RawEntry;
 use crate::index::{ArrayBlock, FrozenPlace, TablePage};
 use crate::media::Media;
@@ -110,14 +110,13 @@ pub fn grown_pieces(
 /// # Errors
 /// The array was not closed, does not grow to this shape, is damaged, or the medium failed.
 pub fn grow(old: Arc<dyn Medium>, new: Arc<dyn Medium>, shape: &Shape) -> Result<(), ArrayError> {
-    let recovered = recover(&mut Media::new(old.clone(), old), TABLE_PAGES)?;
+    let recovered = recover_whole(&mut Media::new(old.clone(), old))?;
     if !recovered.was_closed() {
         return Err(ArrayError::Shape(
             "an array that was not closed does not grow".into(),
         ));
     }
     check_growth(&recovered.superblock.shape, shape)?;
-    recovered.check_places()?;
     let areas = Areas::of(shape);
     let needed = areas.slow_blocks * BLOCK_BYTES as u64;
     if new.len() < needed {

@@ -20,7 +20,7 @@ use crate::icash::format::{Areas, Root, Superblock, bytes};
 use crate::icash::heatmap::Heatmap;
 use crate::icash::log::Space;
 use crate::icash::log::replay::{FoundGroup, LogShape};
-use crate::icash::parameters::{BLOCK_BYTES, Options, SIGNATURE_VALUES, SUB_BLOCKS};
+use crate::icash::parameters::{BLOCK_BYTES, Options, SIGNATURE_VALUES, SUB_BLOCKS, TABLE_PAGES};
 use crate::icash::place::{BlockEntry, BlockPlace, DataBlock, Frozen};
 use crate::icash::pool::Pool;
 use crate::icash::ram::DataBlocks;
@@ -71,9 +71,16 @@ pub(super) fn superblock(media: &mut Media, device: Device) -> Result<Superblock
     })
 }
 
+/// Reads what the slow medium says for whoever does not open the array, and refuses places that cannot be.
+pub(super) fn recover_whole(media: &mut Media) -> Result<Recovered, ArrayError> {
+    let recovered = recover(media, TABLE_PAGES)?;
+    recovered.check_places()?;
+    Ok(recovered)
+}
+
 /// Reads what the slow medium says: the newest root, and the groups behind it. So many pages of the table may be in
 /// memory. What the table says is not looked at: [`Recovered::check_places`] does, and an opening.
-pub(super) fn recover(media: &mut Media, table_pages: u32) -> Result<Recovered, ArrayError> {
+fn recover(media: &mut Media, table_pages: u32) -> Result<Recovered, ArrayError> {
     let superblock = superblock(media, Device::Slow)?;
     let areas = Areas::of(&superblock.shape);
     if media.len(Device::Slow) < areas.slow_blocks * BLOCK_BYTES as u64 {
@@ -215,7 +222,7 @@ impl Recovered {
     }
 
     /// Refuses places that cannot be, whatever wrote them. All pages of the table are read for that.
-    pub(super) fn check_places(&self) -> Result<(), ArrayError> {
+    fn check_places(&self) -> Result<(), ArrayError> {
         let mut rules = PlaceRules::of(self)?;
         for pages in self.table.ranges() {
             for (block, entry) in self.table.noted_in(pages) {

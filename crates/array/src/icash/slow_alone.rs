@@ -12,9 +12,8 @@ use crate::error::{ArrayError, ContentError};
 use crate::icash::content::{ZEROS, crc_of};
 use crate::icash::format::Areas;
 use crate::icash::kept::Kept;
-use crate::icash::open::recover;
+use crate::icash::open::recover_whole;
 use crate::icash::ordered::committed;
-use crate::icash::parameters::TABLE_PAGES;
 use crate::icash::place::BlockPlace;
 use crate::icash::table::Table;
 use crate::index::{ArrayBlock, JournalPlace};
@@ -39,8 +38,7 @@ impl SlowAlone {
     pub fn open(slow: Arc<dyn Medium>) -> Result<Self, ArrayError> {
         // The fast one is never asked.
         let mut media = Media::new(slow.clone(), slow);
-        let recovered = recover(&mut media, TABLE_PAGES)?;
-        recovered.check_places()?;
+        let recovered = recover_whole(&mut media)?;
         if recovered.superblock.shape.journal_blocks == 0 {
             return Err(ArrayError::Shape(
                 "this array was made without ordered write-back: its slow medium alone holds no state".into(),
