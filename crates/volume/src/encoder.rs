@@ -94,7 +94,7 @@ impl<C> Encoder<C, StoredUnit> for Bytes {
     ) -> Option<Short<Arc<PackedValue>>> {
         let found = new.page.ahead.as_ref()?.delta.as_ref()?;
         let record = &new.page.record;
-        (found.base == base).then(|| encoded(record, found.bytes.as_deref()))
+        (found.base.object == base).then(|| encoded(record, found.bytes.as_deref()))
     }
 
     fn alone(

@@ -1,5 +1,5 @@
 //! Reads that a volume plans and somebody else carries out, and pages that are made ready to be written, while the
-//! volume goes on.
+//! volume goes on: hashed, compared with what may hold the same, encoded.
 //!
 //! A plan says where a page lies. It needs no lock to be carried out: what is read is compared with the digest of the
 //! page, of which the object has a half, or else read with its record, which names the generation of its block, and a
@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use flashlore_content::{Digest, PAGE_BYTES, PageBytes, VolumeKey};
-use flashlore_flash::{ObjectId, Ppn};
+use flashlore_flash::Ppn;
 use flashlore_ftl::content::bytes::{HeldEncoded, HeldValue};
 use flashlore_medium::Medium;
 
@@ -19,7 +19,7 @@ use crate::encoder::{self, LONGEST};
 use crate::error::NandError;
 use crate::format::{Areas, Identity, PackSlot, UnitKind};
 use crate::unit::{ELSEWHERE, MOST_RUN, Proof, StoredUnit, UnitPlace, Units};
-use crate::values::{Ahead, Delta, PackedValue};
+use crate::values::{Ahead, Delta, Holding, PackedValue};
 
 /// Where the page of an address is to be read, and what proves that it was.
 #[derive(Debug)]
@@ -172,22 +172,24 @@ impl PageReader {
         }
     }
 
-    /// Encodes a page as planned. What it was to differ from may lie elsewhere by now, or be replaced: then the
-    /// volume does what is missing.
-    pub fn encode(&self, codec: &mut Codec, plan: &EncodingPlan, page: &mut Prepared) {
-        let differs_from = |(object, write_seq, source, proof): &PlannedBase| {
-            let base = self.read(source, *proof).ok()?;
-            let holds = base.record.kind == UnitKind::Data && proof.holds(&base.record);
-            holds.then_some((*object, *write_seq, base.bytes))
+    /// Compares or encodes a page as planned. What that takes may lie elsewhere by now, or be replaced: then the volume
+    /// does what is missing.
+    pub fn work_ahead(&self, codec: &mut Codec, plan: &WritePlan, page: &mut Prepared) {
+        let WritePlan(planned) = plan;
+        let read = |planned: &Option<PlannedRead<ValueSource>>| {
+            let planned = planned.as_ref()?;
+            let unit = self.read(&planned.source, planned.proof).ok()?;
+            let holds = unit.record.kind == UnitKind::Data && planned.proof.holds(&unit.record);
+            holds.then_some((planned.of, unit.bytes))
         };
-        let base = plan.base.as_ref().and_then(differs_from);
+        let same = read(&planned.same).filter(|(_, stored)| *stored == page.bytes);
         page.ahead = Some(Arc::new(Ahead {
-            delta: base.map(|(base, write_seq, old)| Delta {
+            same: same.map(|(of, _)| of),
+            delta: read(&planned.base).map(|(base, old)| Delta {
                 base,
-                write_seq,
                 bytes: codec.delta(&old, &page.bytes),
             }),
-            alone: plan.alone.then(|| codec.alone(&page.bytes)),
+            alone: planned.alone.then(|| codec.alone(&page.bytes)),
         }));
     }
 
@@ -200,22 +202,20 @@ impl PageReader {
     }
 }
 
-/// What encoding takes, for one thread at a time.
+/// What encoding takes, for one thread at a time: made when it is needed first.
 #[derive(Default)]
-pub struct Codec(flashlore_delta::Encoder);
+pub struct Codec(Option<flashlore_delta::Encoder>);
 
 impl Codec {
     fn delta(&mut self, old: &PageBytes, new: &PageBytes) -> Option<Box<[u8]>> {
-        let coded = self
-            .0
-            .delta(flashlore_delta::Codec::default(), old, new, LONGEST);
+        let encoder = self.0.get_or_insert_default();
+        let coded = encoder.delta(flashlore_delta::Codec::default(), old, new, LONGEST);
         coded.map(Into::into)
     }
 
     fn alone(&mut self, page: &PageBytes) -> Option<Box<[u8]>> {
-        let coded = self
-            .0
-            .alone(flashlore_delta::Codec::default(), page, LONGEST);
+        let encoder = self.0.get_or_insert_default();
+        let coded = encoder.alone(flashlore_delta::Codec::default(), page, LONGEST);
         coded.map(Into::into)
     }
 }
@@ -228,38 +228,64 @@ pub struct Prepared {
     pub(crate) ahead: Option<Arc<Ahead>>,
 }
 
-/// How a write would be encoded: the object it would be a delta from, its write sequence number, where it is to
-/// be read and what proves that; and whether it would be compressed by itself.
-#[derive(Default)]
-pub(crate) struct PlannedEncoding {
-    pub base: Option<(ObjectId, u64, HeldPage, Proof)>,
+/// What an object holds, where that is to be read, and what proves it.
+#[derive(Debug)]
+pub(crate) struct PlannedRead<S> {
+    pub of: Holding,
+    pub source: S,
+    pub proof: Proof,
+}
+
+impl PlannedRead<HeldPage> {
+    fn located(self, place: &impl Fn(Ppn) -> UnitPlace) -> PlannedRead<ValueSource> {
+        PlannedRead {
+            of: self.of,
+            source: ValueSource::new(self.source, place),
+            proof: self.proof,
+        }
+    }
+}
+
+/// What a write would do with the page: share that of an object if the bytes are the same; otherwise, as far as can be
+/// said, become a delta from what an object holds, or be compressed by itself.
+#[derive(Debug)]
+pub(crate) struct PlannedWrite<S> {
+    pub same: Option<PlannedRead<S>>,
+    pub base: Option<PlannedRead<S>>,
     pub alone: bool,
 }
 
-/// The object that a write would be a delta from, its write sequence number, where it is to be read, and what proves that.
-type PlannedBase = (ObjectId, u64, ValueSource, Proof);
-
-/// How a page would be encoded.
-#[derive(Debug)]
-pub struct EncodingPlan {
-    base: Option<PlannedBase>,
-    alone: bool,
-}
-
-impl EncodingPlan {
-    pub(crate) fn new(planned: PlannedEncoding, place: impl Fn(Ppn) -> UnitPlace) -> Self {
-        let source = |(object, write_seq, held, proof)| {
-            (object, write_seq, ValueSource::new(held, &place), proof)
-        };
-        EncodingPlan {
-            base: planned.base.map(source),
-            alone: planned.alone,
+impl<S> Default for PlannedWrite<S> {
+    fn default() -> Self {
+        PlannedWrite {
+            same: None,
+            base: None,
+            alone: false,
         }
     }
+}
 
-    /// Whether there is nothing to do.
-    pub fn is_nothing(&self) -> bool {
-        self.base.is_none() && !self.alone
+/// What can be done of a write while the volume goes on.
+#[derive(Debug)]
+pub struct WritePlan(PlannedWrite<ValueSource>);
+
+impl WritePlan {
+    pub(crate) fn new(planned: PlannedWrite<HeldPage>, place: impl Fn(Ppn) -> UnitPlace) -> Self {
+        WritePlan(PlannedWrite {
+            same: planned.same.map(|same| same.located(&place)),
+            base: planned.base.map(|base| base.located(&place)),
+            alone: planned.alone,
+        })
+    }
+
+    /// Whether the page is to be compared with what may hold the same.
+    pub fn compares(&self) -> bool {
+        self.0.same.is_some()
+    }
+
+    /// Whether the page is to be encoded.
+    pub fn encodes(&self) -> bool {
+        self.0.base.is_some() || self.0.alone
     }
 }
 

@@ -86,7 +86,7 @@ pub use bounds::RecoveryBounds;
 pub use check::{CheckOptions, CheckReport, check, check_within};
 pub use dump::{DumpParts, dump};
 pub use error::{NandError, VolumeError};
-pub use fetch::{Codec, EncodingPlan, PageReader, Prepared, Preparer, ReadPlan};
+pub use fetch::{Codec, PageReader, Prepared, Preparer, ReadPlan, WritePlan};
 pub use findings::{Finding, ScrubProgress};
 pub use format::{ClockNote, PurgeNote};
 pub use format::{Encoding, HistoryIdentity, Identity, Policy};

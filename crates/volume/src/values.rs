@@ -1,4 +1,4 @@
-//! Encoded values in RAM: those that are found before a write, and those that wait for their page to be filled.
+//! Encoded values in RAM, which wait for their page to be filled, and what is found out about a page before it is written.
 //!
 //! A value that waits is known to nobody but the translation layer and this list. When everything is to become
 //! durable the list says what must go into the journal: the values that still wait, and that a write happened
@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 
 use crate::format::ObjectName;
 use crate::format::packed::{EXTRA_BYTES, Head};
+use crate::unit::UnitPlace;
 use crate::young::Young;
 
 /// An encoded value in RAM.
@@ -213,19 +214,35 @@ impl Waiting {
     }
 }
 
-/// What a page is in fewer bytes, found before the volume is asked to write it. Nothing in place of bytes says that
-/// they would be too many.
+/// What is found out about a page before the volume is asked to write it: what holds its bytes already, or what it is in
+/// fewer. Nothing in place of bytes says that they would be too many.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
+    pub same: Option<Holding>,
     pub delta: Option<Delta>,
     pub alone: Option<Option<Box<[u8]>>>,
+}
+
+impl Ahead {
+    /// Whether the bytes are those that an object held.
+    pub fn is_same(&self, object: ObjectId) -> bool {
+        self.same.is_some_and(|same| same.object == object)
+    }
+}
+
+/// An object, what it held, and where. An object that holds the same write in the same place has what was read there: a
+/// unit is written once in a generation of its block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Holding {
+    pub object: ObjectId,
+    pub write_seq: u64,
+    /// Nothing of what is in memory.
+    pub place: Option<UnitPlace>,
 }
 
 /// A page as its delta from what an object held.
 #[derive(Debug)]
 pub(crate) struct Delta {
-    pub base: ObjectId,
-    /// Of what it held.
-    pub write_seq: u64,
+    pub base: Holding,
     pub bytes: Option<Box<[u8]>>,
 }

@@ -24,9 +24,11 @@ use rustc_hash::FxHashSet;
 
 use crate::bounds::RecoveryBounds;
 use crate::error::{NandError, VolumeError};
-use crate::fetch::{EncodingPlan, PageReader, Prepared, Preparer, ReadPlan};
+use crate::fetch::{PageReader, Prepared, Preparer, ReadPlan, WritePlan};
 use crate::findings::Finding;
-use crate::format::{Areas, Change, ClockNote, Identity, ObjectNote, Record, Superblock, UnitKind};
+use crate::format::{
+    Areas, Change, ClockNote, Identity, ObjectNote, Policy, Record, Superblock, UnitKind,
+};
 use crate::layer::{Layer, Written};
 use crate::nand::{self, Nand};
 use crate::notes::Notes;
@@ -266,21 +268,23 @@ impl Volume {
         Ok(self.note(lpn, change)?)
     }
 
-    /// How a page would be encoded if it were written now. A [`PageReader`] of this volume can do it while the volume
-    /// goes on ([`PageReader::encode`]); without that it is done by the write.
+    /// What a page would be compared with if it were written now, or how it would be encoded. A [`PageReader`] of this
+    /// volume can do that while the volume goes on ([`PageReader::work_ahead`]); without it the write does.
     ///
     /// # Errors
     /// Out of range, or what waits to be programmed cannot be read any more.
-    pub fn plan_encoding(
-        &mut self,
-        lpn: Lpn,
-        page: &Prepared,
-    ) -> Result<EncodingPlan, VolumeError> {
+    pub fn plan_write(&mut self, lpn: Lpn, page: &Prepared) -> Result<WritePlan, VolumeError> {
         self.check_range(lpn)?;
-        let planned = self.look(lpn, |volume| volume.layer.plan_encoding(lpn, page.digest))?;
+        let planned = self.look(lpn, |volume| volume.layer.plan_write(lpn, page.digest))?;
         let planned = planned.map_err(|error| VolumeError::of(error, lpn))?;
         let nand = self.layer.core().flash();
-        Ok(EncodingPlan::new(planned, |ppn| nand.place_of(ppn)))
+        Ok(WritePlan::new(planned, |ppn| nand.place_of(ppn)))
+    }
+
+    /// Whether there may be anything in the plan of a write.
+    pub(crate) fn plans_writes(&self) -> bool {
+        let id = self.identity();
+        id.policy == Policy::Dedup || id.encoding.is_on()
     }
 
     /// Does something that changes nothing: a page of the tables that cannot be read for it concerns this address alone.

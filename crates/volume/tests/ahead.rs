@@ -1,4 +1,4 @@
-//! Pages encoded before they are written: the volume becomes what it would be without, byte for byte, however old the
+//! Pages compared and encoded before they are written: the volume becomes what it would be without, byte for byte, however old the
 //! plan is by then.
 
 use crate::support;
@@ -38,14 +38,14 @@ fn identity(policy: Policy, encoding: Encoding, history: bool) -> Identity {
     }
 }
 
-/// A page that resembles the others of its family; some do not compress.
+/// A page that resembles the others of its family, and may be one of them; some do not compress.
 fn page(draw: &mut Draw) -> PageBytes {
     let mut page = [0; PAGE_BYTES];
     let family = draw.below(4);
     let mut same = Draw::new(u64::from(family) + 1);
     page.iter_mut()
         .for_each(|byte| *byte = same.below(if family == 0 { 4 } else { 256 }) as u8);
-    for _ in 0..draw.below(40) {
+    for _ in 0..draw.below(40).saturating_sub(8) {
         page[draw.below(PAGE_BYTES as u32) as usize] = draw.below(256) as u8;
     }
     page
@@ -71,26 +71,27 @@ impl Store {
     }
 }
 
-/// Runs one history on two volumes; how many pages were encoded ahead.
-fn run(id: &Identity, seed: u64) -> u32 {
+/// Runs one history on two volumes; how many pages were compared and how many encoded ahead.
+fn run(id: &Identity, seed: u64) -> (u32, u32) {
     let mut draw = Draw::new(seed);
     let (mut plain, mut ahead) = (Store::new(id), Store::new(id));
     let (preparer, reader) = (ahead.volume.preparer(), ahead.volume.reader());
     let mut codec = Codec::default();
     // Writes that are planned and not carried out yet.
     let mut planned = VecDeque::new();
-    let mut encoded = 0;
+    let (mut compared, mut encoded) = (0, 0);
     for now in 0..u64::from(STEPS) {
         let lpn = draw.below(PAGES);
         let bytes = page(&mut draw);
         let mut prepared = preparer.prepare(&bytes);
-        let plan = ahead.volume.plan_encoding(Lpn(lpn), &prepared).unwrap();
-        encoded += u32::from(!plan.is_nothing());
+        let plan = ahead.volume.plan_write(Lpn(lpn), &prepared).unwrap();
+        compared += u32::from(plan.compares());
+        encoded += u32::from(plan.encodes());
         planned.push_back((lpn, bytes, plan));
         if planned.len() as u32 > draw.below(8) {
             let (lpn, bytes, plan) = planned.pop_front().unwrap();
             prepared = preparer.prepare(&bytes);
-            reader.encode(&mut codec, &plan, &mut prepared);
+            reader.work_ahead(&mut codec, &plan, &mut prepared);
             plain.volume.write(now, Lpn(lpn), &bytes).unwrap();
             ahead
                 .volume
@@ -117,11 +118,11 @@ fn run(id: &Identity, seed: u64) -> u32 {
     plain.volume.flush().unwrap();
     ahead.volume.flush().unwrap();
     assert!(plain.bytes() == ahead.bytes(), "{id:?}");
-    encoded
+    (compared, encoded)
 }
 
 #[test]
-fn what_is_encoded_ahead_changes_nothing() {
+fn what_is_done_ahead_changes_nothing() {
     for policy in POLICIES {
         for (deltas, compression) in [(true, false), (false, true), (true, true)] {
             let encoding = Encoding {
@@ -129,18 +130,28 @@ fn what_is_encoded_ahead_changes_nothing() {
                 compression,
             };
             for history in [false, true] {
-                let encoded = run(&identity(policy, encoding, history), 7);
+                let (compared, encoded) = run(&identity(policy, encoding, history), 7);
                 assert!(encoded > STEPS / 8, "{policy:?} {encoding:?}: {encoded}");
+                assert_eq!(
+                    compared > STEPS / 100,
+                    policy == Policy::Dedup,
+                    "{policy:?}: {compared}"
+                );
             }
         }
     }
 }
 
-/// Nothing is planned where nothing is encoded.
+/// Nothing is read to be compared where digests are trusted or nothing is shared.
 #[test]
-fn a_volume_that_does_not_encode_plans_nothing() {
+fn a_volume_that_does_not_encode_compares_at_most() {
     for policy in POLICIES {
-        let id = identity(policy, Encoding::default(), true);
-        assert_eq!(run(&id, 3), 0);
+        let (compared, encoded) = run(&identity(policy, Encoding::default(), true), 3);
+        assert_eq!(
+            compared > STEPS / 100,
+            policy == Policy::Dedup,
+            "{policy:?}: {compared}"
+        );
+        assert_eq!(encoded, 0);
     }
 }

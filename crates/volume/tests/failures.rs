@@ -14,7 +14,7 @@ use flashlore_medium::{
 use flashlore_volume::NandError;
 use flashlore_volume::format::Areas;
 use flashlore_volume::{
-    Encoding, Finding, Identity, Policy, Volume, VolumeError, bytes_needed, create,
+    Codec, Encoding, Finding, Identity, Policy, Volume, VolumeError, bytes_needed, create,
 };
 use support::{
     Contents, Draw, Mix, POLICIES, Shape, Step, after, contents, history, page, read, step,
@@ -632,6 +632,43 @@ fn rotten_content_is_repaired(
     filled.expect_bad(&[], &format!("{name}, reopened"));
     filled.collect_all(&[9], 9, filled.volume.location(Lpn(9)).unwrap(), name);
     filled.expect_bad(&[], &format!("{name}, copied"));
+}
+
+/// A page was compared before its write with an object that has moved since, and rots where it lies now.
+#[test]
+fn what_was_compared_elsewhere_is_not_believed() {
+    let roomy = Shape {
+        exported: 20,
+        ..SHAPE
+    };
+    for compression in [false, true] {
+        let encoding = Encoding {
+            deltas: false,
+            compression,
+        };
+        let id = Identity {
+            encoding,
+            ..roomy.identity(Policy::Dedup)
+        };
+        let name = format!("{encoding:?}");
+        let mut filled = Filled::with(id, 10, page);
+        let unit = filled.volume.location(Lpn(4)).unwrap();
+        let value = filled.expected[4];
+        let mut prepared = filled.volume.preparer().prepare(&page(value));
+        let plan = filled.volume.plan_write(Lpn(9), &prepared).unwrap();
+        assert!(plan.compares());
+        let reader = filled.volume.reader();
+        reader.work_ahead(&mut Codec::default(), &plan, &mut prepared);
+        filled.collect_all(&[4, 9, 14], 4, unit, &name);
+        let unit = filled.volume.location(Lpn(4)).unwrap();
+        let rotten = filled.sharers(Lpn(4));
+        filled.rot(&[unit]);
+        filled.volume.write_prepared(5, Lpn(9), prepared).unwrap();
+        filled.expected[9] = value;
+        let mut bad = rotten;
+        bad.retain(|&lpn| compression && lpn != 9);
+        filled.expect_bad(&bad, &name);
+    }
 }
 
 /// The silent case: an address that holds rotten content is written with that content.

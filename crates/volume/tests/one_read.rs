@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use flashlore_content::PAGE_BYTES;
 use flashlore_flash::Lpn;
-use flashlore_volume::{Encoding, HistoryIdentity, Identity, Policy, Volume};
+use flashlore_volume::{Codec, Encoding, HistoryIdentity, Identity, Policy, Volume};
 
 use crate::support::{Counted, Shape, counted, page};
 
@@ -109,5 +109,35 @@ fn a_delta_is_read_with_its_base_and_nothing_else() {
     assert!(deltas.len() > 10, "{} deltas", deltas.len());
     for lpn in deltas {
         assert_eq!(reads(&medium, &mut volume, lpn..lpn + 1), 2, "page {lpn}");
+    }
+}
+
+#[test]
+fn a_duplicate_is_read_before_its_write_and_not_by_it() {
+    for compression in [false, true] {
+        let id = Identity {
+            encoding: Encoding {
+                deltas: false,
+                compression,
+            },
+            ..SHAPE.identity(Policy::Dedup)
+        };
+        let (medium, mut volume) = counted(&id);
+        for lpn in 0..20 {
+            volume.write(1, Lpn(lpn), &page(lpn + 1)).unwrap();
+        }
+        volume.checkpoint().unwrap();
+        for lpn in 20..40 {
+            let mut prepared = volume.preparer().prepare(&page(lpn - 19));
+            let plan = volume.plan_write(Lpn(lpn), &prepared).unwrap();
+            let before = medium.reads();
+            let reader = volume.reader();
+            reader.work_ahead(&mut Codec::default(), &plan, &mut prepared);
+            let ahead = medium.reads();
+            volume.write_prepared(2, Lpn(lpn), prepared).unwrap();
+            let reads = (ahead - before, medium.reads() - ahead);
+            assert_eq!(reads, (1, 0), "compression {compression}, page {lpn}");
+            assert!(volume.stored_as(Lpn(lpn)).is_some_and(|how| how.shared));
+        }
     }
 }

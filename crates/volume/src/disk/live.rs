@@ -1,7 +1,7 @@
 //! The present of a volume as a block device for many threads.
 //!
 //! The volume itself is one state machine behind one lock. What takes long happens outside of it: pages are hashed
-//! before it is asked, encoded once it has said what they would differ from, read once it has said where they lie,
+//! before it is asked, compared or encoded once it has said what with, read once it has said where they lie,
 //! and the medium is synced between the two halves of a flush. Under the lock it changes its tables, appends, and
 //! moves what collection must to keep pace. What else a volume does by itself, [`super::maintenance`] does in steps.
 //!
@@ -29,7 +29,7 @@ use super::range::{
 };
 use super::wake::Wake;
 use crate::error::VolumeError;
-use crate::fetch::{Codec, EncodingPlan, PageReader, Prepared, Preparer, ReadPlan};
+use crate::fetch::{Codec, PageReader, Prepared, Preparer, ReadPlan, WritePlan};
 use crate::volume::Volume;
 
 /// Pages that are read or written under one hold of the lock.
@@ -54,7 +54,7 @@ pub struct Disk {
     pub(super) medium: Arc<dyn Medium>,
     reader: PageReader,
     preparer: Preparer,
-    /// On volumes that encode.
+    /// On volumes of which writes can be planned.
     codecs: Option<Codecs>,
     clock: Clock,
     pub(super) commit: Commit,
@@ -111,7 +111,7 @@ impl Disk {
             medium: Arc::clone(volume.medium()),
             reader: volume.reader(),
             preparer: volume.preparer(),
-            codecs: volume.identity().encoding.is_on().then(Codecs::default),
+            codecs: volume.plans_writes().then(Codecs::default),
             pages: volume.exported(),
             ahead: TablesAhead::new(&volume),
             volume: Locked::new(volume),
@@ -255,23 +255,25 @@ impl Disk {
         })
     }
 
-    /// Encodes pages that are about to be written, as far as can be said now how they will be.
-    fn encode_ahead(&self, first: Lpn, pages: &mut [Prepared]) -> Result<(), DiskError> {
+    /// Compares and encodes pages that are about to be written, as far as can be said now what with.
+    fn work_ahead(&self, first: Lpn, pages: &mut [Prepared]) -> Result<(), DiskError> {
         let Some(codecs) = &self.codecs else {
             return Ok(());
         };
         let mut held = self.look()?;
         let volume = held.get()?;
-        let plan = |(lpn, page): (Lpn, &Prepared)| volume.plan_encoding(lpn, page).ok();
-        let plans: Vec<Option<EncodingPlan>> =
-            (first.0..).map(Lpn).zip(&*pages).map(plan).collect();
+        let plan = |(lpn, page): (Lpn, &Prepared)| volume.plan_write(lpn, page).ok();
+        let plans: Vec<Option<WritePlan>> = (first.0..).map(Lpn).zip(&*pages).map(plan).collect();
         drop(held);
         let mut codec = None;
         for (plan, page) in plans.iter().zip(pages) {
             // The write tells why there is no plan.
-            if let Some(plan) = plan.as_ref().filter(|plan| !plan.is_nothing()) {
+            if let Some(plan) = plan
+                .as_ref()
+                .filter(|plan| plan.compares() || plan.encodes())
+            {
                 let codec = codec.get_or_insert_with(|| codecs.take());
-                self.reader.encode(codec, plan, page);
+                self.reader.work_ahead(codec, plan, page);
             }
         }
         codec.into_iter().for_each(|codec| codecs.give(codec));
@@ -279,22 +281,28 @@ impl Disk {
     }
 
     fn write_pages(&self, pages: Range<Lpn>, bytes: &[u8]) -> Result<(), DiskError> {
-        self.wake.note_use();
         let batches = bytes.chunks(BATCH as usize * PAGE_BYTES);
         for (batch, bytes) in in_batches(pages, BATCH).zip(batches) {
             let (units, _) = bytes.as_chunks::<PAGE_BYTES>();
             let prepare = |unit| self.preparer.prepare(unit);
-            let mut prepared: Vec<Prepared> = units.iter().map(prepare).collect();
-            let missing = |volume: &Volume| volume.missing_for_writes(batch.start, &prepared);
-            self.ahead.fetch(&self.volume, missing)?;
-            self.encode_ahead(batch.start, &mut prepared)?;
-            let mut held = self.hold_to_write()?;
-            for (lpn, page) in Lpn::each(batch).zip(prepared) {
-                held.get()?.write_prepared(self.now(), lpn, page)?;
-                held.let_look()?;
-            }
-            self.wake.after_change(held.get()?.chores());
+            let prepared: Vec<Prepared> = units.iter().map(prepare).collect();
+            self.write_batch(batch.start, prepared)?;
         }
+        Ok(())
+    }
+
+    /// Writes pages from an address on under one hold of the lock, with what that needs read before.
+    fn write_batch(&self, first: Lpn, mut pages: Vec<Prepared>) -> Result<(), DiskError> {
+        self.wake.note_use();
+        let missing = |volume: &Volume| volume.missing_for_writes(first, &pages);
+        self.ahead.fetch(&self.volume, missing)?;
+        self.work_ahead(first, &mut pages)?;
+        let mut held = self.hold_to_write()?;
+        for (lpn, page) in (first.0..).map(Lpn).zip(pages) {
+            held.get()?.write_prepared(self.now(), lpn, page)?;
+            held.let_look()?;
+        }
+        self.wake.after_change(held.get()?.chores());
         Ok(())
     }
 
@@ -335,13 +343,8 @@ impl Disk {
     fn zero_pages(&self, pages: Range<Lpn>) -> Result<(), DiskError> {
         let zeros = self.preparer.prepare(&[0; PAGE_BYTES]);
         for batch in in_batches(pages, BATCH) {
-            self.fetch_for_changes(batch.clone())?;
-            let mut held = self.hold_to_write()?;
-            for lpn in Lpn::each(batch) {
-                held.get()?.write_prepared(self.now(), lpn, zeros.clone())?;
-                held.let_look()?;
-            }
-            self.wake.after_change(held.get()?.chores());
+            let pages = vec![zeros.clone(); (batch.end.0 - batch.start.0) as usize];
+            self.write_batch(batch.start, pages)?;
         }
         Ok(())
     }

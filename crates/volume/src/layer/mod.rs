@@ -20,7 +20,7 @@ use flashlore_ftl::policies::options::SimilarOptions;
 use flashlore_metadata::StoredTables;
 
 use crate::error::NandError;
-use crate::fetch::{HeldPage, PlannedEncoding};
+use crate::fetch::{HeldPage, PlannedWrite};
 use crate::format::{ObjectName, ObjectNote};
 use crate::nand::Nand;
 use crate::survey::{StoredAs, Survey};
@@ -59,9 +59,13 @@ pub(crate) trait Layer: Send {
     /// Writes a page whose digest is in the record. Without `room` nothing is stored unless the
     /// address gives a page up.
     fn write(&mut self, lpn: Lpn, unit: StoredUnit, room: bool) -> Result<Written, LayerError>;
-    /// How a write of a page with this digest would be encoded.
-    fn plan_encoding(&mut self, _lpn: Lpn, _digest: Digest) -> Result<PlannedEncoding, LayerError> {
-        Ok(PlannedEncoding::default())
+    /// What a write of a page with this digest would be compared with, or how it would be encoded.
+    fn plan_write(
+        &mut self,
+        _lpn: Lpn,
+        _digest: Digest,
+    ) -> Result<PlannedWrite<HeldPage>, LayerError> {
+        Ok(PlannedWrite::default())
     }
     /// Reads a page; `None` if nothing was written there.
     fn read(&mut self, lpn: Lpn) -> Result<Option<StoredUnit>, LayerError>;

@@ -21,12 +21,12 @@ use flashlore_ftl::{ContentDevice, FtlError, Outcome};
 
 use super::{Layer, LayerError, StoredHistory, Versioned, Written};
 use crate::error::NandError;
-use crate::fetch::{HeldPage, PlannedEncoding};
+use crate::fetch::{HeldPage, PlannedRead, PlannedWrite};
 use crate::format::{ObjectName, Slot, UnitKind};
 use crate::nand::Nand;
 use crate::survey::{StoredAs, Survey};
 use crate::unit::{LOST, Proof, StoredUnit};
-use crate::values::{Ahead, PackedValue};
+use crate::values::{Ahead, Delta, Holding, PackedValue};
 
 /// As much of a digest as a policy keeps of every object.
 pub(crate) trait Kept: Content<Index = BoundedIndex> + Into<Digest> + Send {
@@ -125,11 +125,40 @@ impl<T: OnMedium> WithObjects<T> {
         Ok(())
     }
 
-    /// Whether what was encoded before the write began is a delta from what the object holds still.
-    fn still_holds(&self, ahead: &Ahead) -> bool {
-        ahead.delta.as_ref().is_none_or(|delta| {
-            self.ftl.objects().is_alive(delta.base) && self.write_seq(delta.base) == delta.write_seq
+    /// What an object holds, and where; nothing if it holds nothing.
+    fn holding(&self, object: ObjectId) -> Option<Holding> {
+        let is_alive = self.ftl.objects().is_alive(object);
+        is_alive.then(|| Holding {
+            object,
+            write_seq: self.write_seq(object),
+            place: self
+                .unit_of_owner(object)
+                .map(|ppn| self.core().flash().place_of(ppn)),
         })
+    }
+
+    /// Whether what was found before the write began holds still: what an object was compared with is where it was, and a
+    /// delta is one from what its base holds, wherever that is now.
+    fn still_holds(&self, ahead: &Ahead) -> bool {
+        let same = ahead.same.as_ref();
+        let delta = ahead.delta.as_ref();
+        same.is_none_or(|same| self.holding(same.object).as_ref() == Some(same))
+            && delta.is_none_or(|Delta { base, .. }| {
+                let now = self.holding(base.object);
+                now.is_some_and(|now| now.write_seq == base.write_seq)
+            })
+    }
+
+    /// Where to read what an object holds.
+    fn plan_holding(
+        &mut self,
+        object: ObjectId,
+    ) -> Result<Option<PlannedRead<HeldPage>>, LayerError> {
+        let Some(of) = self.holding(object) else {
+            return Ok(None);
+        };
+        let (source, proof) = self.plan_object(object)?;
+        Ok(Some(PlannedRead { of, source, proof }))
     }
 
     /// Whether there may be objects to which no address refers: old versions, and bases of deltas. These do not count
@@ -162,12 +191,20 @@ fn is_same<T: OnMedium>(
     if !T::Content::VERIFY && !is_known_bad(ftl, object) {
         return Ok(true);
     }
+    if unit
+        .ahead
+        .as_ref()
+        .is_some_and(|ahead| ahead.is_same(object))
+    {
+        note_readable(ftl, object);
+        return Ok(true);
+    }
     match ftl.read_object(object) {
         Ok(stored) if stored.record.kind == UnitKind::Lost => Ok(false),
         Ok(stored) => {
             let same = stored.bytes == unit.bytes;
-            if same && is_unreadable(ftl, object) {
-                ftl.change_note(object, |note| note.set_unreadable(false));
+            if same {
+                note_readable(ftl, object);
             }
             Ok(same)
         }
@@ -178,6 +215,13 @@ fn is_same<T: OnMedium>(
             Ok(false)
         }
         Err(other) => Err(other),
+    }
+}
+
+/// An object was read: the tables need not say any more that it cannot be.
+fn note_readable<T: OnMedium>(ftl: &mut ContentDevice<T>, object: ObjectId) {
+    if is_unreadable(ftl, object) {
+        ftl.change_note(object, |note| note.set_unreadable(false));
     }
 }
 
@@ -260,20 +304,25 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         }
     }
 
-    fn plan_encoding(&mut self, lpn: Lpn, digest: Digest) -> Result<PlannedEncoding, LayerError> {
-        // A duplicate is not encoded.
-        if self.ftl.candidate(T::Content::of(digest)).is_some() {
-            return Ok(PlannedEncoding::default());
-        }
-        let (base, alone) = self.ftl.encoding_of(lpn);
-        let base = match base {
-            Some(object) => {
-                let (held, proof) = self.plan_object(object)?;
-                Some((object, self.write_seq(object), held, proof))
+    fn plan_write(
+        &mut self,
+        lpn: Lpn,
+        digest: Digest,
+    ) -> Result<PlannedWrite<HeldPage>, LayerError> {
+        let mut planned = PlannedWrite::default();
+        match self.ftl.candidate(T::Content::of(digest)) {
+            Some(object) if T::Content::VERIFY => planned.same = self.plan_holding(object)?,
+            // A duplicate is not encoded.
+            Some(_) => {}
+            None => {
+                let (base, alone) = self.ftl.encoding_of(lpn);
+                planned.alone = alone;
+                if let Some(base) = base {
+                    planned.base = self.plan_holding(base)?;
+                }
             }
-            None => None,
-        };
-        Ok(PlannedEncoding { base, alone })
+        }
+        Ok(planned)
     }
 
     fn read(&mut self, lpn: Lpn) -> Result<Option<StoredUnit>, LayerError> {
