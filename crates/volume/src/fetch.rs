@@ -303,3 +303,44 @@ impl Preparer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use flashlore_flash::Lpn;
+    use flashlore_medium::MemoryMedium;
+
+    use super::*;
+    use crate::{CreateOptions, Encoding, Policy, Volume, bytes_needed, create};
+
+    /// No two pages are known whose digests are alike in half, so the plan of one is carried out with another.
+    #[test]
+    fn a_page_is_compared_byte_by_byte() {
+        let asked = CreateOptions {
+            policy: Policy::Dedup,
+            history: None,
+            encoding: Encoding::default(),
+            size: 1 << 20,
+            capacity: 1 << 20,
+            now: 0,
+            seed: [0; 48],
+        };
+        let id = asked.identity().unwrap();
+        let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
+        create(&medium, &id).unwrap();
+        let (mut volume, _) = Volume::open(medium).unwrap();
+        let page = [1; PAGE_BYTES];
+        volume.write(1, Lpn(0), &page).unwrap();
+        volume.checkpoint().unwrap();
+        let plan = volume.plan_write(Lpn(1), &volume.preparer().prepare(&page));
+        let plan = plan.unwrap();
+        for (last, same) in [(1, true), (2, false)] {
+            let mut other = page;
+            other[PAGE_BYTES - 1] = last;
+            let mut prepared = volume.preparer().prepare(&other);
+            let reader = volume.reader();
+            reader.work_ahead(&mut Codec::default(), &plan, &mut prepared);
+            let ahead = prepared.ahead.expect("what was found out");
+            assert_eq!(ahead.same.is_some(), same, "its last byte is {last}");
+        }
+    }
+}
