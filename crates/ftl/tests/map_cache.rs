@@ -153,7 +153,7 @@ macro_rules! exercise {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
     fn the_plain_device_reads_and_writes_the_translation_pages_of_a_naive_model(

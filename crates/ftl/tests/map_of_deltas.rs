@@ -190,7 +190,7 @@ impl Seen {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 36, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 18, ..ProptestConfig::default() })]
 
     #[test]
     fn fused_entries_are_read_and_written_as_in_a_naive_model(

@@ -15,7 +15,7 @@ use flashlore_volume::{
 use support::{Draw, POLICIES, Shape};
 
 const PAGES: u32 = 40;
-const STEPS: u32 = 4_000;
+const STEPS: u32 = 2_000;
 
 fn identity(policy: Policy, encoding: Encoding, history: bool) -> Identity {
     let shape = Shape {

@@ -37,7 +37,7 @@ fn input(draw: &mut Draw) -> Vec<u8> {
 fn arbitrary_bytes_over_a_volume_are_an_error_at_most() {
     let mut draw = Draw::new(77);
     let (mut opened, mut refused) = (0, 0);
-    for _ in 0..6000 {
+    for _ in 0..3000 {
         let input = input(&mut draw);
         let result = std::panic::catch_unwind(|| exercise(&input));
         match result {

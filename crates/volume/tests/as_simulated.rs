@@ -526,7 +526,7 @@ fn exercise(id: &Identity, seed: u64, name: String) -> Pair {
     let mut pair = Pair::new(id, name);
     let mut draw = Draw::new(seed + 1);
     let values = [60, 600, 100_000][seed as usize % 3];
-    for at in 0..1000 {
+    for at in 0..700 {
         pair.run(draw_op(&mut draw, id.exported, values));
         pair.compare(at);
     }

@@ -1,8 +1,8 @@
 //! Rot: every bit of everything in use is flipped, one at a time. A page reads as it should, or gives
 //! an error, or the volume does not open; it never reads as something else, and the check reports it.
 //!
-//! The short form flips each bit of the records and one of each byte that is filled in the other structures,
-//! and samples the rest; the long one (`--ignored`, or FLASHLORE_LONG set) flips every bit.
+//! The short form flips one bit of each byte that is filled, in each record another one, and samples the rest; the long
+//! one (`--ignored`, or FLASHLORE_LONG set) flips every bit.
 
 use crate::support;
 
@@ -116,7 +116,7 @@ enum Duty {
 struct Part {
     name: &'static str,
     start: u64,
-    /// Bytes of which the short form flips every bit.
+    /// Bytes of each of which the short form flips a bit.
     dense: u64,
     len: u64,
     duty: Duty,
@@ -318,12 +318,13 @@ impl Part {
             };
             at % every == at / every * 37 % every
         };
+        let turn = self.start / RECORD_BYTES as u64;
         (0..self.len).flat_map(move |within| {
-            let bits = match long || (self.name == "record" && filled(within)) {
+            let one = |bit: u64| (bit % 8) as u8..(bit % 8) as u8 + 1;
+            let bits = match long {
                 true => 0..8,
-                // Another one each time.
-                false if filled(within) => (within * 5 % 8) as u8..(within * 5 % 8) as u8 + 1,
-                false if is_sampled(within) => (within / 64 % 8) as u8..(within / 64 % 8) as u8 + 1,
+                false if filled(within) => one(within * 5 + turn),
+                false if is_sampled(within) => one(within / 64),
                 false => 0..0,
             };
             bits.map(move |bit| (self.start + within, bit))

@@ -272,7 +272,7 @@ fn the_volume_does_what_the_simulation_says() {
                 let mut pair = Pair::new(&shape.identity(policy), name);
                 let mut draw = Draw::new(number as u64 * 10 + round as u64);
                 // Space that is exported but does not exist fills late.
-                let steps = if shape.exported == 1000 { 5000 } else { 1500 };
+                let steps = if shape.exported == 1000 { 5000 } else { 1000 };
                 for at in 0..steps {
                     pair.run(step(&mut draw, shape.exported, mix));
                     pair.compare(at);

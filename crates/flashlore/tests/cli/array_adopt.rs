@@ -204,26 +204,26 @@ fn an_array_grows_where_it_is() {
             told.contains("machines from 1 x 1.0 MiB to 2 x 3.0 MiB"),
             "{told}"
         );
-        let told = quiet(place.run(&["resize", "disk", "--grow", "64MiB"]));
+        let told = quiet(place.run(&["resize", "disk", "--grow", "16MiB"]));
         assert!(
-            told.contains("machines from 2 x 3.0 MiB to 2 x 64.0 MiB"),
+            told.contains("machines from 2 x 3.0 MiB to 2 x 16.0 MiB"),
             "{told}"
         );
         quiet(place.run(&["clone", "disk", "0", "1"]));
         let server = Server::start(&place, &[]);
         let mut client = server.open("disk");
-        assert_eq!(client.write(63 << 20, &[7; 3 * PAGE]).unwrap(), 0);
+        assert_eq!(client.write(15 << 20, &[7; 3 * PAGE]).unwrap(), 0);
         drop(client);
         server.stop();
         for (machine, end) in [("0", 7), ("1", 0)] {
             quiet(place.run(&["export", "disk", "out", "--machine", machine]));
             let found = bytes(&place, "out");
             assert!(
-                found.len() == 64 << 20 && found[..SIZE] == expected,
+                found.len() == 16 << 20 && found[..SIZE] == expected,
                 "{more:?} {machine}"
             );
-            assert!(found[SIZE..63 << 20] == vec![0; (63 << 20) - SIZE]);
-            assert!(found[63 << 20..][..3 * PAGE] == [end; 3 * PAGE]);
+            assert!(found[SIZE..15 << 20] == vec![0; (15 << 20) - SIZE]);
+            assert!(found[15 << 20..][..3 * PAGE] == [end; 3 * PAGE]);
             fs::remove_file(place.path("out")).unwrap();
         }
         place.run(&["check", "disk"]).ok();
