@@ -50,15 +50,15 @@ rust-lints:
 rust-doc:
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps
 
-# In two parts, each of which may run beside the other: all programs of tests whose names begin with an a, as most of the
+# In two parts, each of which may run beside the other and tells all that fails: all programs of tests whose names begin with an a, as most of the
 # longest do, and the rest.
 rust-tests: rust-tests-a rust-tests-rest
 
 rust-tests-a:
-	$(CARGO) test --workspace --test 'a*'
+	$(CARGO) test --workspace --no-fail-fast --test 'a*'
 
 rust-tests-rest:
-	$(CARGO) test --workspace --lib --bins --test '[!a]*'
+	$(CARGO) test --workspace --no-fail-fast --lib --bins --test '[!a]*'
 
 # The module lies in the tree then, beside the source that the tests read; `make install` has built it before.
 install-editable: $(VENV)/bin/python

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use flashlore_array::icash::ahead::Reach;
 use flashlore_array::icash::{ICash, Machine, Options, Shape, create};
 use flashlore_array::{ArrayError, Element};
 use flashlore_medium::{Medium, MemoryMedium};
@@ -174,6 +175,9 @@ fn a_page_that_rots_is_an_error_for_its_blocks_and_nothing_is_written_any_more()
             assert_eq!(found, page(held[block as usize]), "block {block}");
         }
     };
+    looked(&mut element);
+    // Nor does anything happen when others are looked for that could go home.
+    while element.write_back_ahead(Reach::All, 1000).unwrap() > 0 {}
     looked(&mut element);
     assert_eq!(element.status().stopped, None);
     assert!(element.trim(lba(3 * ENTRIES + 9)).is_err());

@@ -78,7 +78,10 @@ impl ICash {
     /// Blocks whose data block was accessed longest ago and is needed.
     fn oldest_dirty(&mut self, most: usize) -> BTreeSet<ArrayBlock> {
         let table = &self.table;
-        let wanted = |_, found: &Virtual| !found.is_stuck && needs_home(table, found);
+        // What is noted of a block on a page that does not hold is asked for by nobody who only looks around.
+        let is_known = |found: &Virtual| found.block.is_none_or(|block| table.look(block).is_ok());
+        let wanted =
+            |_, found: &Virtual| !found.is_stuck && is_known(found) && needs_home(table, found);
         let oldest = self.blocks.oldest(Class::WithSlot, most, |_| false, wanted);
         let blocks = oldest.into_iter();
         blocks.filter_map(|id| self.blocks.get(id).block).collect()
@@ -89,7 +92,8 @@ impl ICash {
         let mut found = BTreeSet::new();
         for _ in 0..LOOKED_AT {
             let (pages, behind) = self.table.range_with(self.next_ahead);
-            for (block, entry) in self.table.noted_in(pages) {
+            let (noted, _) = self.table.noted_in(pages);
+            for (block, entry) in noted {
                 let is_next = block >= self.next_ahead && entry.place.is_dirty();
                 if is_next && !self.unrecorded.contains(&block) {
                     found.insert(block);

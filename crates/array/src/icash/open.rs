@@ -225,7 +225,7 @@ impl Recovered {
     fn check_places(&self) -> Result<(), ArrayError> {
         let mut rules = PlaceRules::of(self)?;
         for pages in self.table.ranges() {
-            for (block, entry) in self.table.noted_in(pages) {
+            for (block, entry) in self.table.all_noted_in(pages)? {
                 rules.demand(block, &entry.place)?;
             }
         }
@@ -427,7 +427,7 @@ impl ICash {
         // Checksums of what is whole in a data block: its page need not be read again for it.
         let mut whole = HashMap::new();
         for pages in self.table.ranges() {
-            for (block, entry) in self.table.noted_in(pages) {
+            for (block, entry) in self.table.all_noted_in(pages)? {
                 rules.demand(block, &entry.place)?;
                 self.use_place(block, &entry.place);
                 self.note_away(block, &entry);

@@ -72,6 +72,9 @@ struct PageRun {
     bytes: Option<Vec<u8>>,
 }
 
+/// A block, and what is noted of it.
+type Noted = (ArrayBlock, BlockEntry);
+
 struct Frame {
     entries: PageEntries,
     is_dirty: bool,
@@ -188,9 +191,21 @@ impl Table {
         (range, Some(next).filter(|&next| self.has(next)))
     }
 
+    /// What is noted of the blocks of some pages, all of which are needed.
+    ///
+    /// # Errors
+    /// The first page that cannot be read.
+    pub fn all_noted_in(&self, pages: Range<TablePage>) -> Result<Vec<Noted>, ArrayError> {
+        match self.noted_in(pages) {
+            (noted, None) => Ok(noted),
+            (_, Some(why)) => Err(ArrayError::Damaged(why)),
+        }
+    }
+
     /// What is noted of the blocks of some pages; of those that are not named nothing is. What is not in memory of these
-    /// pages is read at once, and pushes no others out.
-    pub fn noted_in(&self, pages: Range<TablePage>) -> Vec<(ArrayBlock, BlockEntry)> {
+    /// pages is read at once, and pushes no others out. Pages that cannot be read are passed over; the first of them is told
+    /// in a sentence.
+    pub fn noted_in(&self, pages: Range<TablePage>) -> (Vec<Noted>, Option<String>) {
         let frames = self.frames.borrow();
         let is_in_memory = |page: TablePage| frames.of_page[page.index()].is_some();
         let is_away = |page: &TablePage| self.copies[page.index()] > 0 && !is_in_memory(*page);
@@ -199,7 +214,7 @@ impl Table {
             let last = away.next_back().unwrap_or(first);
             self.source.read_run(first..last + 1)
         });
-        let mut noted = Vec::new();
+        let (mut noted, mut unread) = (Vec::new(), None);
         for page in TablePage::each(pages) {
             let entries = match (&frames.of_page[page.index()], &run) {
                 (Some(frame), _) => frame.entries,
@@ -207,7 +222,7 @@ impl Table {
                     match self.source.in_run(run, page, self.copies[page.index()] - 1) {
                         Ok(entries) => entries,
                         Err(why) => {
-                            self.fail::<()>(why);
+                            unread.get_or_insert(why);
                             continue;
                         }
                     }
@@ -221,7 +236,7 @@ impl Table {
                 self.has(block).then_some((block, entry))
             }));
         }
-        noted
+        (noted, unread)
     }
 
     /// The bytes of a dirty page, as this checkpoint writes it there.
@@ -535,7 +550,9 @@ mod tests {
         for (block, entry) in noted {
             table.set(block, entry);
         }
-        let ranges: Vec<_> = table.ranges().map(|pages| table.noted_in(pages)).collect();
+        let ranges = table.ranges().map(|pages| table.all_noted_in(pages));
+        let ranges: Result<Vec<_>, _> = ranges.collect();
+        let ranges = ranges.unwrap();
         assert_eq!(ranges, [&noted[..3], &noted[3..4], &noted[4..]]);
         table.check().unwrap();
     }
