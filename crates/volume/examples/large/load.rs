@@ -13,6 +13,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::Result;
 use crate::draw::{Addresses, Draw};
 
+/// Of a job that does not say how many.
 const THREADS: u64 = 2;
 /// Pages of a request that fills.
 const FILLED_AT_ONCE: u32 = 256;
@@ -22,11 +23,16 @@ const FILLED_AT_ONCE: u32 = 256;
 pub struct Job {
     writes: bool,
     addresses: Addresses,
+    threads: u64,
 }
 
 impl Job {
     pub fn of(name: &str) -> Result<Job> {
-        let (writes, addresses) = match name {
+        let (kind, threads) = match name.split_once('@') {
+            Some((kind, threads)) => (kind, threads.parse()?),
+            None => (name, THREADS),
+        };
+        let (writes, addresses) = match kind {
             "write-uniform" => (true, Addresses::Uniform),
             "write-zipf" => (true, Addresses::Zipf),
             "read-uniform" => (false, Addresses::Uniform),
@@ -37,7 +43,11 @@ impl Job {
                 );
             }
         };
-        Ok(Job { writes, addresses })
+        Ok(Job {
+            writes,
+            addresses,
+            threads,
+        })
     }
 
     fn name(self) -> String {
@@ -46,7 +56,7 @@ impl Job {
             Addresses::Uniform => "uniform",
             Addresses::Zipf => "zipf",
         };
-        format!("{what}-{how}")
+        format!("{what}-{how}@{}", self.threads)
     }
 }
 
@@ -117,7 +127,7 @@ impl Load {
         let began = Instant::now();
         let end = began + Duration::from_secs(seconds);
         let times: std::result::Result<Vec<_>, String> = std::thread::scope(|scope| {
-            let each = (0..THREADS).map(|thread| {
+            let each = (0..job.threads).map(|thread| {
                 scope.spawn({
                     let draw = &draw;
                     move || {

@@ -14,7 +14,7 @@
 //! within MEMORY MiB, does each of JOBS for so many seconds, and closes it. `kill` opens it, writes at random for so many
 //! seconds and ends without a word, as `kill -9` would end it. `check` checks it within MEMORY MiB, all tables and no data.
 //! Each prints one line of JSON. A job is what is done and how addresses are drawn: `write-uniform`, `write-zipf`,
-//! `read-uniform`, `read-zipf`, 4 KiB each, by two threads.
+//! `read-uniform`, `read-zipf`, 4 KiB each, by two threads, or by N where `@N` follows.
 //!
 //! Data are elided ([`flashlore_medium::Elided`]): each page follows from its address and the number of its write, and what
 //! is read is compared with that. With `--changes N` an overwrite differs from the page before in N words at most, so that
