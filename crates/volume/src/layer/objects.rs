@@ -311,7 +311,15 @@ impl<T: OnMedium> Layer for WithObjects<T> {
     ) -> Result<PlannedWrite<HeldPage>, LayerError> {
         let mut planned = PlannedWrite::default();
         match self.ftl.candidate(T::Content::of(digest)) {
-            Some(object) if T::Content::VERIFY => planned.same = self.plan_holding(object)?,
+            // All of its unit must hold, its record too, as where the write reads it: else what has rotted would not become
+            // whole by being written again.
+            Some(object) if T::Content::VERIFY => {
+                let same = self.plan_holding(object)?;
+                planned.same = same.map(|same| PlannedRead {
+                    proof: Proof::WriteSeq(same.of.write_seq),
+                    ..same
+                });
+            }
             // A duplicate is not encoded.
             Some(_) => {}
             None => {
