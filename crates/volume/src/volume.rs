@@ -26,9 +26,7 @@ use crate::bounds::RecoveryBounds;
 use crate::error::{NandError, VolumeError};
 use crate::fetch::{PageReader, Prepared, Preparer, ReadPlan, WritePlan};
 use crate::findings::Finding;
-use crate::format::{
-    Areas, Change, ClockNote, Identity, ObjectNote, Policy, Record, Superblock, UnitKind,
-};
+use crate::format::{Areas, Change, ClockNote, Identity, ObjectNote, Record, Superblock, UnitKind};
 use crate::layer::{Layer, Written};
 use crate::nand::{self, Nand};
 use crate::notes::Notes;
@@ -281,10 +279,11 @@ impl Volume {
         Ok(WritePlan::new(planned, |ppn| nand.place_of(ppn)))
     }
 
-    /// Whether there may be anything in the plan of a write.
-    pub(crate) fn plans_writes(&self) -> bool {
-        let id = self.identity();
-        id.policy == Policy::Dedup || id.encoding.is_on()
+    /// Whether something stored may hold the same as a page that is to be written here.
+    pub(crate) fn may_hold(&mut self, lpn: Lpn, page: &Prepared) -> bool {
+        let found = self.look(lpn, |volume| volume.layer.may_hold(page.digest));
+        // The write tells what cannot be read.
+        found.unwrap_or(false)
     }
 
     /// Does something that changes nothing: a page of the tables that cannot be read for it concerns this address alone.

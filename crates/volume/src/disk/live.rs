@@ -30,6 +30,7 @@ use super::range::{
 use super::wake::Wake;
 use crate::error::VolumeError;
 use crate::fetch::{Codec, PageReader, Prepared, Preparer, ReadPlan, WritePlan};
+use crate::format::Policy;
 use crate::volume::Volume;
 
 /// Pages that are read or written under one hold of the lock.
@@ -54,8 +55,10 @@ pub struct Disk {
     pub(super) medium: Arc<dyn Medium>,
     reader: PageReader,
     preparer: Preparer,
-    /// On volumes of which writes can be planned.
-    codecs: Option<Codecs>,
+    codecs: Codecs,
+    /// Whether pages are encoded, and whether duplicates are compared.
+    encodes: bool,
+    compares: bool,
     clock: Clock,
     pub(super) commit: Commit,
     pub(super) wake: Wake,
@@ -111,7 +114,9 @@ impl Disk {
             medium: Arc::clone(volume.medium()),
             reader: volume.reader(),
             preparer: volume.preparer(),
-            codecs: volume.plans_writes().then(Codecs::default),
+            codecs: Codecs::default(),
+            encodes: volume.identity().encoding.is_on(),
+            compares: volume.identity().policy == Policy::Dedup,
             pages: volume.exported(),
             ahead: TablesAhead::new(&volume),
             volume: Locked::new(volume),
@@ -257,9 +262,6 @@ impl Disk {
 
     /// Compares and encodes pages that are about to be written, as far as can be said now what with.
     fn work_ahead(&self, first: Lpn, pages: &mut [Prepared]) -> Result<(), DiskError> {
-        let Some(codecs) = &self.codecs else {
-            return Ok(());
-        };
         let mut held = self.look()?;
         let volume = held.get()?;
         let plan = |(lpn, page): (Lpn, &Prepared)| volume.plan_write(lpn, page).ok();
@@ -272,11 +274,11 @@ impl Disk {
                 .as_ref()
                 .filter(|plan| plan.compares() || plan.encodes())
             {
-                let codec = codec.get_or_insert_with(|| codecs.take());
+                let codec = codec.get_or_insert_with(|| self.codecs.take());
                 self.reader.work_ahead(codec, plan, page);
             }
         }
-        codec.into_iter().for_each(|codec| codecs.give(codec));
+        codec.into_iter().for_each(|codec| self.codecs.give(codec));
         Ok(())
     }
 
@@ -296,9 +298,21 @@ impl Disk {
         self.wake.note_use();
         let missing = |volume: &Volume| volume.missing_for_writes(first, &pages);
         self.ahead.fetch(&self.volume, missing)?;
-        self.work_ahead(first, &mut pages)?;
+        if self.encodes {
+            self.work_ahead(first, &mut pages)?;
+        }
+        // Where nothing is encoded most writes need nothing ahead: the volume is asked twice for those that do.
+        let mut is_ahead = self.encodes || !self.compares;
         let mut held = self.hold_to_write()?;
-        for (lpn, page) in (first.0..).map(Lpn).zip(pages) {
+        for at in 0..pages.len() {
+            let lpn = first + at as u32;
+            if !is_ahead && held.get()?.may_hold(lpn, &pages[at]) {
+                drop(held);
+                self.work_ahead(lpn, &mut pages[at..])?;
+                is_ahead = true;
+                held = self.hold_to_write()?;
+            }
+            let page = pages[at].clone();
             held.get()?.write_prepared(self.now(), lpn, page)?;
             held.let_look()?;
         }

@@ -59,6 +59,10 @@ pub(crate) trait Layer: Send {
     /// Writes a page whose digest is in the record. Without `room` nothing is stored unless the
     /// address gives a page up.
     fn write(&mut self, lpn: Lpn, unit: StoredUnit, room: bool) -> Result<Written, LayerError>;
+    /// Whether an object may hold a page with this digest.
+    fn may_hold(&self, _digest: Digest) -> bool {
+        false
+    }
     /// What a write of a page with this digest would be compared with, or how it would be encoded.
     fn plan_write(
         &mut self,

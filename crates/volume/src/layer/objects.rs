@@ -304,6 +304,10 @@ impl<T: OnMedium> Layer for WithObjects<T> {
         }
     }
 
+    fn may_hold(&self, digest: Digest) -> bool {
+        self.ftl.candidate(T::Content::of(digest)).is_some()
+    }
+
     fn plan_write(
         &mut self,
         lpn: Lpn,
