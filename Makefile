@@ -50,8 +50,8 @@ rust-lints:
 rust-doc:
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --workspace --no-deps
 
-# In two parts, each of which may run beside the other and tells all that fails: all programs of tests whose names begin with an a, as most of the
-# longest do, and the rest.
+# In two parts, each of which may run beside the other and tells all that fails: all programs of tests whose names begin
+# with an a, as most of the longest do, and the rest.
 rust-tests: rust-tests-a rust-tests-rest
 
 rust-tests-a:

@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use crate::format::Areas;
     use crate::tables::TableStore;
-    use crate::{CreateOptions, Encoding, Policy, bytes_needed, create};
+    use crate::{CreateOptions, bytes_needed, create};
 
     const KEY: VolumeKey = VolumeKey([9; 32]);
 
@@ -241,18 +241,9 @@ mod tests {
 
     /// That of a small volume with this key.
     fn encoder() -> Bytes {
-        let asked = CreateOptions {
-            policy: Policy::Dedup,
-            history: None,
-            encoding: Encoding::default(),
-            size: 1 << 20,
-            capacity: 1 << 20,
-            now: 0,
-            seed: [0; 48],
-        };
         let id = Identity {
             key: KEY,
-            ..asked.identity().unwrap()
+            ..CreateOptions::small().identity().unwrap()
         };
         let medium = MemoryMedium::new(bytes_needed(&id).unwrap() as usize);
         let medium: Arc<dyn Medium> = Arc::new(medium);

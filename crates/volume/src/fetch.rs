@@ -310,21 +310,12 @@ mod tests {
     use flashlore_medium::MemoryMedium;
 
     use super::*;
-    use crate::{CreateOptions, Encoding, Policy, Volume, bytes_needed, create};
+    use crate::{CreateOptions, Volume, bytes_needed, create};
 
     /// No two pages are known whose digests are alike in half, so the plan of one is carried out with another.
     #[test]
     fn a_page_is_compared_byte_by_byte() {
-        let asked = CreateOptions {
-            policy: Policy::Dedup,
-            history: None,
-            encoding: Encoding::default(),
-            size: 1 << 20,
-            capacity: 1 << 20,
-            now: 0,
-            seed: [0; 48],
-        };
-        let id = asked.identity().unwrap();
+        let id = CreateOptions::small().identity().unwrap();
         let medium = Arc::new(MemoryMedium::new(bytes_needed(&id).unwrap() as usize));
         create(&medium, &id).unwrap();
         let (mut volume, _) = Volume::open(medium).unwrap();

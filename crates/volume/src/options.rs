@@ -88,6 +88,20 @@ pub fn default_capacity(size: u64, history: bool) -> u64 {
 }
 
 impl CreateOptions {
+    /// Of a small volume for tests, which deduplicates and encodes nothing.
+    #[cfg(test)]
+    pub(crate) fn small() -> Self {
+        CreateOptions {
+            policy: Policy::Dedup,
+            history: None,
+            encoding: Encoding::default(),
+            size: 1 << 20,
+            capacity: 1 << 20,
+            now: 0,
+            seed: [0; 48],
+        }
+    }
+
     /// The identity of the volume.
     ///
     /// # Errors
