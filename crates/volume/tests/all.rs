@@ -7,6 +7,7 @@ mod support;
 mod ahead;
 mod arbitrary;
 mod as_simulated;
+mod beside;
 mod bit_flips;
 mod bulk;
 mod check_passes;

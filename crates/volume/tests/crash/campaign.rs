@@ -72,7 +72,13 @@ impl Campaign {
                 }
                 match one_history(seed, self.effort, &distinct) {
                     Ok((setup, tally)) => {
-                        report.lock().add(&setup, &tally);
+                        let mut report = report.lock();
+                        report.add(&setup, &tally);
+                        if report.histories % 50 == 0 {
+                            let (histories, states) = (report.histories, distinct.len());
+                            let seconds = begin.elapsed().as_secs();
+                            eprintln!("{histories} histories, {states} states, {seconds} s");
+                        }
                     }
                     Err(found) => {
                         let story = story(seed, *found, self.shrinking);
