@@ -6,7 +6,8 @@
 //! - `newest` is `durable` with all `pending` calls applied in order.
 //! - A successful sync makes pending calls durable in order, except those that were pending when an
 //!   earlier sync failed: these stay pending, sector by sector, until a durable call covers them.
-//! - Once the power is off, nothing changes any more and nothing can be read.
+//! - Once the power is off, nothing changes any more and nothing can be read. Whoever goes on trying has no end: after
+//!   a million reads it panics.
 //!
 //! A test runs a workload with [`CrashMedium::cut_at`] at each call in turn, takes
 //! [`CrashMedium::survivors`] in several styles and seeds, and recovers from a new medium that holds
@@ -23,6 +24,10 @@ use crate::survivors::{Call, Content, Style, survivors};
 
 /// What discarded sectors hold under [`CrashMedium::with_garbage_after_discard`].
 const GARBAGE: u8 = 0xDE;
+
+/// Reads that may fail because the power is off: an operation that tries so often would try for ever. Several operations
+/// in turn may fail without harm.
+const MOST_TRIES: u64 = 1_000_000;
 
 /// Bytes in memory with a volatile cache before them, a power switch, and syncs that fail when told.
 #[derive(Debug)]
@@ -42,6 +47,8 @@ struct CrashState {
     cut_at: Option<u64>,
     failing_syncs: BTreeSet<u64>,
     off: bool,
+    /// Reads since it is.
+    tries: u64,
 }
 
 impl CrashMedium {
@@ -193,8 +200,13 @@ impl Medium for CrashMedium {
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
         let length = buf.len() as u64;
         check(self, Operation::Read, offset, length)?;
-        let state = self.state();
+        let mut state = self.state();
         if state.off {
+            state.tries += 1;
+            assert!(
+                state.tries <= MOST_TRIES,
+                "the power is off, and somebody reads for ever"
+            );
             let cause = Cause::PowerCut;
             return Err(MediumError::at(Operation::Read, offset, length, cause));
         }

@@ -53,7 +53,8 @@ impl<T: Parts> Store<T> {
         Ok(())
     }
 
-    /// Makes the live deltas of the packed page whole that was filled longest ago; whether there was one.
+    /// Makes the live deltas of the packed page whole that was filled longest ago; whether there was one. Nothing is where
+    /// their objects stand in a page of the tables that cannot be read, and asking again would not help.
     fn merge_oldest(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<bool, Failure<T>> {
         let evicting = |packing: &PackingOf<T>| packing.evicting;
         if self.packing.as_ref().is_none_or(evicting) {
@@ -66,13 +67,16 @@ impl<T: Parts> Store<T> {
         if let Some(packing) = &mut self.packing {
             packing.evicting = true;
         }
-        let mut merged = Ok(true);
+        let mut merged = Ok(false);
         for &Slot { object, lpn, .. } in &slots {
             // What one merge does to the objects of others may have changed this one.
             let live = object.is_some() && self.objects.references(object) > 0;
             let here = live && self.objects.pack_of_delta(object) == Some(pack);
-            if here && let Err(error) = self.merge(core, When::now(at), object, lpn, Why::Room) {
-                merged = Err(error);
+            if here {
+                let done = self.merge(core, When::now(at), object, lpn, Why::Room);
+                merged = done.map(|()| true);
+            }
+            if merged.is_err() {
                 break;
             }
         }
