@@ -1201,3 +1201,38 @@ fn the_power_may_go_while_the_past_is_asked_for() {
     let generations = vec![cut];
     Scenario { setup, generations }.play().unwrap();
 }
+
+/// The power went where the oldest packed page was to be emptied for room: its objects could not be read, and the write asked
+/// for them for ever.
+#[test]
+fn the_power_may_go_while_deltas_are_made_whole_for_room() {
+    let setup = Setup {
+        encoding: Encoding {
+            deltas: true,
+            compression: false,
+        },
+        exported: 59,
+        blocks: 9,
+        crowded: true,
+        ..setup(Policy::Plain, 8, 4)
+    };
+    let fill = (0..59).map(|lpn| write(Lpn(lpn), 1001 + lpn));
+    let again = (0..40).map(|n| match n % 12 {
+        0 => fua(Lpn(n * 7 % 59), 2000 + n),
+        _ => write(Lpn(n * 7 % 59), 2000 + n),
+    });
+    let ops: Arc<[Op]> = fill.chain(again).collect();
+    for cut in 1..130 {
+        let generation = Generation {
+            trouble: Trouble::Cut(cut),
+            style: Style::Nothing,
+            ..Generation::calm(Arc::clone(&ops))
+        };
+        let generations = vec![generation];
+        let scenario = Scenario {
+            setup: setup.clone(),
+            generations,
+        };
+        scenario.play().unwrap_or_else(|how| panic!("{cut}: {how}"));
+    }
+}
