@@ -42,6 +42,7 @@ fn assert_covers(report: &Report) {
         report.evicting * 10 > report.deduplicating,
         "few evictions: {report}"
     );
+    assert!(report.crowded * 2 > histories, "few pages leave: {report}");
     assert!(report.total.work.shares > histories, "few shares: {report}");
     assert!(report.total.work.refusals > 0, "never full: {report}");
     let work = &report.total.work;

@@ -214,7 +214,8 @@ impl Setup {
             alignment: draw.pick(&[512, 4096]),
             index_entries: draw.pick(&[1, 2, 4, 8, 16]),
             garbage: draw.chance(50),
-            crowded: draw.chance(50),
+            // Of those that are, some have too few pages of tables.
+            crowded: draw.chance(70),
             bounds: RecoveryBounds {
                 units: draw.pick(&[usual.units, usual.units, 40]),
                 rows: draw.pick(&[usual.rows, usual.rows, 0, 6]),
