@@ -49,3 +49,10 @@ fn arbitrary_bytes_over_a_volume_are_an_error_at_most() {
     println!("{opened} opened, {refused} refused");
     assert!(opened > 500 && refused > 500);
 }
+
+/// Inputs of the fuzzer that once made something panic.
+#[test]
+fn what_the_fuzzer_found_is_an_error_at_most() {
+    // The row of an object that lies nowhere on the device.
+    exercise(&[93, 7, 130, 128, 212, 130, 128, 0, 0, 0, 12, 212]);
+}

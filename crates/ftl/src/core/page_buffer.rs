@@ -223,7 +223,8 @@ where
     /// The unit in a page buffer that will be programmed at `ppn`, if it is not programmed yet.
     pub(crate) fn buffered(&self, ppn: Ppn) -> Option<&Unit<F::Page>> {
         let block = self.geometry.block_of(ppn);
-        let plane = &self.planes[self.geometry.plane_of(block).index()];
+        // A row that is forged may name a unit that there is not.
+        let plane = self.planes.get(self.geometry.plane_of(block).index())?;
         plane.buffered(block, ppn, self.units_per_page)
     }
 }

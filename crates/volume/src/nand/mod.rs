@@ -258,8 +258,11 @@ impl Nand {
         }
     }
 
+    /// The generation of the block of a unit; 0, which no block has, where a row that is forged names a unit that there is
+    /// not.
     fn generation_of(&self, ppn: Ppn) -> u64 {
-        self.lives[self.geometry.block_of(ppn).index()].generation
+        let life = self.lives.get(self.geometry.block_of(ppn).index());
+        life.map_or(0, |life| life.generation)
     }
 }
 

@@ -284,6 +284,9 @@ pub fn exercise(input: &[u8]) -> bool {
     let mut page = [0; PAGE_BYTES];
     for lpn in 0..volume.exported().min(1000) {
         let _ = volume.read(Lpn(lpn), &mut page);
+        if let Ok(plan) = volume.plan_read(Lpn(lpn)) {
+            volume.reader().fetch(&[plan], &mut page);
+        }
     }
     if let Ok(status) = volume.history_status() {
         for lpn in 0..volume.exported().min(1000) {
