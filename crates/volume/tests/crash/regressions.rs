@@ -1205,7 +1205,7 @@ fn the_power_may_go_while_the_past_is_asked_for() {
 /// The power went where the oldest packed page was to be emptied for room: its objects could not be read, and the write asked
 /// for them for ever.
 #[test]
-fn the_power_may_go_while_deltas_are_made_whole_for_room() {
+fn the_power_may_go_while_deltas_are_materialized_for_room() {
     let setup = Setup {
         encoding: Encoding {
             deltas: true,

@@ -53,8 +53,8 @@ impl<T: Parts> Store<T> {
         Ok(())
     }
 
-    /// Makes the live deltas of the packed page whole that was filled longest ago; whether there was one. Nothing is where
-    /// their objects stand in a page of the tables that cannot be read, and asking again would not help.
+    /// Materializes the live deltas of the packed page that was filled longest ago; whether there were any. There seem to be
+    /// none where their objects stand in a page of the tables that cannot be read, and asking again would not help.
     fn merge_oldest(&mut self, core: &mut CoreOf<T>, at: Time) -> Result<bool, Failure<T>> {
         let evicting = |packing: &PackingOf<T>| packing.evicting;
         if self.packing.as_ref().is_none_or(evicting) {
