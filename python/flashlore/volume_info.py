@@ -99,8 +99,11 @@ class HistoryInfo:
 class Unreadable:
     """A stored page that cannot be read."""
 
-    unit: int
-    """The unit it lies on; of an array the block, counted through all machines."""
+    unit: int | None
+    """The unit it lies on; of an array the block, counted through all machines.
+
+    Nothing where a page of the tables of a volume cannot be read, so that nobody knows.
+    """
 
     why: str
     """What does not hold."""

@@ -633,8 +633,9 @@ pub struct Snapshot {
 /// A stored page that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
-    /// The unit it lies on; of an array the block, counted through all machines.
-    pub unit: u32,
+    /// The unit it lies on; of an array the block, counted through all machines. Nothing where a page of the tables of a
+    /// volume cannot be read, so that nobody knows.
+    pub unit: Option<u32>,
     /// What does not hold.
     pub why: String,
     /// The pages that cannot be read until they are written again.
@@ -650,7 +651,7 @@ impl From<&Finding> for Unreadable {
         }: &Finding,
     ) -> Self {
         Unreadable {
-            unit: unit.0,
+            unit: unit.is_some().then_some(unit.0),
             why: why.clone(),
             addresses: addresses.iter().map(|lpn| lpn.0).collect(),
         }

@@ -5,7 +5,7 @@ use flashlore_flash::{Lpn, ObjectId, Ppn};
 /// A stored page that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The unit it lies on.
+    /// The unit it lies on; [`Ppn::NONE`] where nobody knows, since a page of the tables cannot be read.
     pub unit: Ppn,
     /// What does not hold.
     pub why: String,
@@ -15,7 +15,10 @@ pub struct Finding {
 
 impl std::fmt::Display for Finding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "unit {}: {}; affects ", self.unit, self.why)?;
+        if self.unit.is_some() {
+            write!(f, "unit {}: ", self.unit)?;
+        }
+        write!(f, "{}; affects ", self.why)?;
         match self.addresses.as_slice() {
             [] => f.write_str("no present page"),
             [one] => write!(f, "logical page {one}"),
@@ -32,7 +35,7 @@ impl std::fmt::Display for Finding {
 /// What a scrub did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScrubProgress {
-    /// The owner to go on from; `None` when all have been read.
+    /// The place to go on from; `None` when there is nothing left: owners come first, then addresses.
     pub next: Option<ObjectId>,
     /// Stored pages that were read.
     pub read: u32,

@@ -201,6 +201,7 @@ impl Volume {
             stored_index,
             unindexed,
             has_unseen_packs: true,
+            hidden: Vec::new(),
         };
         volume.look_around()?;
         // Nothing but pages of tables, to where nothing lies, is written before all that an opening reads has been read.

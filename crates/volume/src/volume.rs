@@ -30,6 +30,7 @@ use crate::format::{Areas, Change, ClockNote, Identity, ObjectNote, Record, Supe
 use crate::layer::{Layer, Written};
 use crate::nand::{self, Nand};
 use crate::notes::Notes;
+use crate::scrub::Hidden;
 use crate::stored_index::{PagesToRead, ReadPages, StoredIndex};
 use crate::superblocks::write_superblock;
 use crate::survey::{IndexState, StoredAs, Survey, TableState};
@@ -121,6 +122,8 @@ pub struct Volume {
     pub(crate) unindexed: Option<ObjectId>,
     /// Whether there are packed pages that nobody has looked at since then.
     pub(crate) has_unseen_packs: bool,
+    /// Objects that a scrub could not look up, as far as it has come.
+    pub(crate) hidden: Vec<Hidden>,
 }
 
 impl Volume {
@@ -249,7 +252,7 @@ impl Volume {
         page: Prepared,
     ) -> Result<(), VolumeError> {
         self.check_range(lpn)?;
-        self.look(lpn, |volume| volume.layer.places(lpn))?;
+        self.look(lpn, |volume| volume.touch(lpn))?;
         self.begin_change(now)?;
         let paid = self.layer.keep_pace();
         paid.map_err(|error| VolumeError::of(error, lpn))?;
@@ -286,18 +289,38 @@ impl Volume {
         found.unwrap_or(false)
     }
 
+    /// Looks at the rows that a change of an address needs: where one cannot be had that is found before anything changes.
+    fn touch(&self, lpn: Lpn) {
+        let core = self.layer.core();
+        for unit in self.layer.places(lpn).into_iter().flatten() {
+            core.owner_of(unit);
+        }
+        if self.identity().history.is_some() {
+            core.flash().touch_head(lpn);
+        }
+    }
+
     /// Does something that changes nothing: a page of the tables that cannot be read for it concerns this address alone.
     pub(crate) fn look<A>(
         &mut self,
         lpn: Lpn,
         look: impl FnOnce(&mut Self) -> A,
     ) -> Result<A, VolumeError> {
-        let before = self.layer.core().flash().failures_of_tables();
-        let found = look(self);
-        match self.layer.core().flash().forgive_tables(before) {
-            Some(source) => Err(VolumeError::Unreadable { lpn, source }),
-            None => Ok(found),
+        match self.forgiving(look) {
+            (_, Some(source)) => Err(VolumeError::Unreadable { lpn, source }),
+            (found, None) => Ok(found),
         }
+    }
+
+    /// Does something that changes no table and answers as well as it can, and why a page of the tables could not be had, if
+    /// one could not.
+    pub(crate) fn forgiving<A>(
+        &mut self,
+        act: impl FnOnce(&mut Self) -> A,
+    ) -> (A, Option<NandError>) {
+        let before = self.table_failures();
+        let done = act(self);
+        (done, self.layer.core().flash().forgive_tables(before))
     }
 
     /// The same of what concerns no address alone.
@@ -359,12 +382,11 @@ impl Volume {
             Err(FtlError::Device(source @ (NandError::Rot { .. } | NandError::Medium(_)))) => {
                 match source {
                     NandError::Rot { .. } => self.note_unreadable(&source),
-                    _ => self
-                        .layer
-                        .places(lpn)
-                        .into_iter()
-                        .flatten()
-                        .for_each(|unit| self.note_finding(unit, &source)),
+                    _ => {
+                        let (places, _) = self.forgiving(|volume| volume.layer.places(lpn));
+                        let places = places.into_iter().flatten();
+                        places.for_each(|unit| self.note_finding(unit, &source));
+                    }
                 }
                 return Err(VolumeError::Unreadable { lpn, source });
             }
@@ -392,7 +414,7 @@ impl Volume {
     /// Out of range, no space for the old version, or the store failed.
     pub fn trim(&mut self, now: u64, lpn: Lpn) -> Result<(), VolumeError> {
         self.check_range(lpn)?;
-        self.look(lpn, |volume| volume.layer.places(lpn))?;
+        self.look(lpn, |volume| volume.touch(lpn))?;
         self.begin_change(now)?;
         let held = self.layer.trim(lpn);
         let held = held.map_err(|error| VolumeError::of(error, lpn))?;

@@ -55,4 +55,8 @@ fn arbitrary_bytes_over_a_volume_are_an_error_at_most() {
 fn what_the_fuzzer_found_is_an_error_at_most() {
     // The row of an object that lies nowhere on the device.
     exercise(&[93, 7, 130, 128, 212, 130, 128, 0, 0, 0, 12, 212]);
+    // A free row that is to be a delta from what there is not, and an old version that refers to it.
+    exercise(&[
+        44, 7, 4, 197, 23, 0, 0, 0, 255, 255, 255, 7, 1, 3, 0, 48, 64, 127,
+    ]);
 }

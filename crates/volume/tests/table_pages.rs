@@ -1,15 +1,19 @@
 //! Pages of the tables that are read when they are needed: what becomes of those that cannot be.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flashlore_content::PAGE_BYTES;
-use flashlore_flash::Lpn;
+use flashlore_flash::{Lpn, ObjectId};
 use flashlore_medium::{
     Failure, Faults, FaultyMedium, Medium, MemoryMedium, ReadFault, When, WriteFault,
 };
 use flashlore_metadata::{MetadataError, Row, Stored, StoredPage};
 use flashlore_volume::format::{Areas, Identity, Policy, Table};
-use flashlore_volume::{MemoryShares, NandError, Volume, VolumeError, bytes_needed, check, create};
+use flashlore_volume::{
+    Encoding, HistoryIdentity, MemoryShares, NandError, Volume, VolumeError, bytes_needed, check,
+    create,
+};
 
 use crate::support::{Contents, FEW_PAGES, Shape, contents, page, read};
 
@@ -133,6 +137,85 @@ fn a_page_of_the_map_that_cannot_be_read_concerns_its_addresses_alone() {
         assert!(
             check(Arc::clone(&medium), true).unwrap().is_clean(),
             "{policy:?}"
+        );
+    }
+}
+
+/// Whether a page can be read as a disk reads it: where it is planned, else by the volume.
+fn is_readable(volume: &mut Volume, lpn: Lpn) -> bool {
+    let planned = volume.plan_read(lpn).is_ok_and(|plan| {
+        let mut bytes = [0; PAGE_BYTES];
+        volume.reader().fetch(&[plan], &mut bytes).is_none()
+    });
+    planned || read(volume, lpn).is_ok()
+}
+
+/// What a scrub, a look at findings and reads meet in a page of the tables that cannot be read concerns nobody else: the
+/// addresses of which it does not tell are told, no other unit is accused, and the volume goes on.
+#[test]
+fn who_looks_past_a_page_that_cannot_be_read_stops_nobody() {
+    let id = Identity {
+        encoding: Encoding {
+            deltas: true,
+            compression: true,
+        },
+        history: Some(HistoryIdentity {
+            entries: 4000,
+            least_window: 0,
+            protected: false,
+        }),
+        ..WIDE.identity(Policy::Dedup)
+    };
+    let tables = [
+        (Table::Map, true),
+        (Table::Objects, true),
+        (Table::Packs, true),
+        (Table::Owners, false),
+        (Table::Versions, false),
+        (Table::Heads, false),
+    ];
+    for (table, hides) in tables {
+        let (medium, mut volume, _) = crowded(&id, 1);
+        medium.set_faults(unreadable(leaves(&*medium, &id, table)[0]));
+        let (mut next, mut findings) = (Some(ObjectId(0)), Vec::new());
+        while let Some(from) = next {
+            let step = volume.scrub(from, 300);
+            findings.extend(step.unreadable);
+            next = step.next;
+        }
+        findings.extend(volume.take_findings());
+        let told = { findings.iter() }.flat_map(|finding| finding.addresses.clone());
+        let told: BTreeSet<Lpn> = told.collect();
+        let lost = Lpn::each(Lpn(0)..Lpn(WIDE.exported));
+        let lost: BTreeSet<Lpn> = lost.filter(|&lpn| !is_readable(&mut volume, lpn)).collect();
+        assert_eq!(told, lost, "{table:?}");
+        assert_eq!(!lost.is_empty(), hides, "{table:?}");
+        assert!(
+            findings.iter().all(|finding| !finding.unit.is_some()),
+            "{findings:?}"
+        );
+        for finding in &findings {
+            assert_eq!(volume.still_found(finding).as_ref(), Some(finding));
+        }
+        // What a change needs is looked at before it is made.
+        for lpn in [0, 1] {
+            let done = volume.write(9, Lpn(lpn), &page(5000 + lpn)).is_ok();
+            assert!(!done || table == Table::Versions, "{table:?}: page {lpn}");
+        }
+        volume
+            .write(9, Lpn(2400), &page(9))
+            .unwrap_or_else(|why| panic!("{table:?}: {why}"));
+        assert_eq!(volume.failure(), None, "{table:?}");
+        medium.set_faults(Faults::default());
+        assert!(
+            findings
+                .iter()
+                .all(|finding| volume.still_found(finding).is_none())
+        );
+        volume.close().unwrap();
+        assert!(
+            check(Arc::clone(&medium), true).unwrap().is_clean(),
+            "{table:?}"
         );
     }
 }

@@ -107,15 +107,12 @@ impl<C: Content, N: Note> Object<C, N> {
 
     /// Whether it may be on a device of so many units, packed pages and handles.
     pub fn is_possible(&self, units: u32, packs: u32, handles: u32) -> bool {
-        if self.counts.is_dead() {
-            // It is free.
-            return true;
-        }
         let location = self.location.0;
         let lies = match self.counts.has(PACKED) {
             // It may wait in RAM.
             true => location < packs || !self.location.is_some(),
-            false => location < units,
+            // That of a free one is a link.
+            false => location < units || self.counts.is_dead(),
         };
         lies && (!self.counts.has(DELTA) || self.link.0 < handles)
     }

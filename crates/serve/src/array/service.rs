@@ -222,7 +222,7 @@ impl ArrayService {
                 })?;
                 if let Err(error) = verified {
                     findings.push(Unreadable {
-                        unit: (first + block.0).0,
+                        unit: Some((first + block.0).0),
                         why: error.to_string(),
                         addresses: vec![block.0],
                     });

@@ -18,6 +18,7 @@ use flashlore_ftl::core::Core;
 use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_ftl::policies::options::SimilarOptions;
 use flashlore_metadata::StoredTables;
+use rustc_hash::FxHashSet;
 
 use crate::error::NandError;
 use crate::fetch::{HeldPage, PlannedWrite};
@@ -127,6 +128,16 @@ pub(crate) trait Layer: Send {
     fn owners(&self) -> u32;
     /// The units that an owner needs; none if it holds nothing.
     fn places_of_owner(&self, owner: ObjectId) -> [Option<Ppn>; 2];
+    /// What a unit that an owner needs must say of itself.
+    fn proof_of_place(&self, owner: ObjectId, unit: Ppn) -> Proof;
+    /// The objects that lie on a unit, or differ from one that does; none where owners are addresses.
+    fn objects_on(&self, _unit: Ppn) -> FxHashSet<ObjectId> {
+        FxHashSet::default()
+    }
+    /// An object, and those that differ from it.
+    fn with_dependents(&self, object: ObjectId) -> FxHashSet<ObjectId> {
+        std::iter::once(object).collect()
+    }
     /// The object that an address refers to.
     fn object_of(&self, _lpn: Lpn) -> Option<ObjectId> {
         None

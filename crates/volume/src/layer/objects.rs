@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flashlore_content::dedup::{BoundedIndex, DedupCounters};
 use flashlore_content::delta::Never;
 use flashlore_content::{Content, Digest, DigestTag, Encoder, NoCensus};
-use flashlore_flash::{Lpn, ObjectId, PackId, PackSlot, Ppn, Tag, When};
+use flashlore_flash::{Lpn, ObjectId, Owned, PackId, PackSlot, Ppn, Tag, When};
 use flashlore_ftl::content::decision::{Committed, Write};
 use flashlore_ftl::content::encoding::EncodingCounters;
 use flashlore_ftl::content::parts::{Memory, Of, Parts};
@@ -18,6 +18,7 @@ use flashlore_ftl::map_cache::Resident;
 use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_ftl::policies::options::SimilarOptions;
 use flashlore_ftl::{ContentDevice, FtlError, Outcome};
+use rustc_hash::FxHashSet;
 
 use super::{Layer, LayerError, StoredHistory, Versioned, Written};
 use crate::error::NandError;
@@ -159,6 +160,27 @@ impl<T: OnMedium> WithObjects<T> {
         };
         let (source, proof) = self.plan_object(object)?;
         Ok(Some(PlannedRead { of, source, proof }))
+    }
+
+    /// Where an object lies, or its packed page does.
+    fn own_place(&self, object: ObjectId) -> Ppn {
+        let objects = self.ftl.objects();
+        if !objects.is_alive(object) {
+            return Ppn::NONE;
+        }
+        match (objects.packed(object), self.ftl.packing()) {
+            (Some((pack, _)), Some(packing)) => packing.packs.at(pack),
+            _ => objects.at(object),
+        }
+    }
+
+    /// All objects of which something holds: their rows are read in order.
+    fn objects_of(&self, is_wanted: impl Fn(ObjectId) -> bool) -> FxHashSet<ObjectId> {
+        let objects = self.ftl.objects();
+        let handles = (0..objects.handles()).map(ObjectId);
+        handles
+            .filter(|&object| objects.is_alive(object) && is_wanted(object))
+            .collect()
     }
 
     /// Whether there may be objects to which no address refers: old versions, and bases of deltas. These do not count
@@ -467,6 +489,39 @@ impl<T: OnMedium> Layer for WithObjects<T> {
             true => self.ftl.places(owner),
             false => [None, None],
         }
+    }
+
+    fn proof_of_place(&self, owner: ObjectId, unit: Ppn) -> Proof {
+        let lies_there = |object: &ObjectId| self.own_place(*object) == unit;
+        let mut needed = [Some(owner), self.base_of(owner)].into_iter().flatten();
+        match needed.find(lies_there) {
+            Some(object) if !self.ftl.objects().is_packed(object) => {
+                Proof::WriteSeq(self.write_seq(object))
+            }
+            _ => Proof::Packed,
+        }
+    }
+
+    fn objects_on(&self, unit: Ppn) -> FxHashSet<ObjectId> {
+        let owner = self.core().owner_of(unit);
+        let value = match self.core().flash().owned(owner) {
+            Owned::Value(object) => Some(object),
+            _ => None,
+        };
+        // Most are a value by themselves, as the owners say if they can be read.
+        if let Some(value) = value.filter(|&value| self.own_place(value) == unit) {
+            return self.with_dependents(value);
+        }
+        self.objects_of(|object| self.ftl.places(object).contains(&Some(unit)))
+    }
+
+    fn with_dependents(&self, object: ObjectId) -> FxHashSet<ObjectId> {
+        let mut all = match self.ftl.objects().pins(object) {
+            0 => FxHashSet::default(),
+            _ => self.objects_of(|other| self.base_of(other) == Some(object)),
+        };
+        all.insert(object);
+        all
     }
 
     fn object_of(&self, lpn: Lpn) -> Option<ObjectId> {

@@ -108,6 +108,10 @@ impl Layer for Plain {
         self.ftl.map().len()
     }
 
+    fn proof_of_place(&self, owner: ObjectId, _unit: Ppn) -> Proof {
+        Proof::Lpn(owner.as_page())
+    }
+
     fn places_of_owner(&self, owner: ObjectId) -> [Option<Ppn>; 2] {
         self.places(owner.as_page())
     }

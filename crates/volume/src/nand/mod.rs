@@ -20,8 +20,8 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use flashlore_flash::{
-    BlockId, Cause, Completion, Finished, Flash, Geometry, ObjectId, Owned, Owner, PageId, PlaneId,
-    Ppn, Ready, Route, Stream, TableName, Tag, Time, Unit,
+    BlockId, Cause, Completion, Finished, Flash, Geometry, Lpn, ObjectId, Owned, Owner, PageId,
+    PlaneId, Ppn, Ready, Route, Stream, TableName, Tag, Time, Unit,
 };
 use flashlore_ftl::mapping::objects::note_of;
 use flashlore_medium::{AlignedBuf, Medium};
@@ -181,7 +181,7 @@ impl Nand {
     }
 
     /// What a unit holds: a value, or a packed page where values are encoded.
-    fn owned(&self, owner: Owner) -> Owned {
+    pub(crate) fn owned(&self, owner: Owner) -> Owned {
         match self.id.encoding.is_on() {
             true => owner.owned(),
             false => Owned::Value(owner.as_object()),
@@ -202,6 +202,11 @@ impl Nand {
     /// The write sequence number of an object, where there are objects: 0 of a free handle.
     pub(crate) fn write_seq(&self, object: ObjectId) -> Option<u64> {
         write_seq_in(&self.tables, object)
+    }
+
+    /// Looks at which of the versions of an address is the newest.
+    pub(crate) fn touch_head(&self, lpn: Lpn) {
+        self.tables.read(TableName::Heads, lpn.index(), |_| ());
     }
 
     /// Whether a record is that of a unit of `owner`.
