@@ -24,9 +24,19 @@ impl std::fmt::Display for Finding {
             [one] => write!(f, "logical page {one}"),
             many => {
                 f.write_str("logical pages")?;
-                many.iter()
-                    .enumerate()
-                    .try_for_each(|(i, lpn)| write!(f, "{} {lpn}", if i == 0 { "" } else { "," }))
+                let mut between = "";
+                for run in many.chunk_by(|a, b| a.0 + 1 == b.0) {
+                    match run {
+                        [first, _, .., last] => write!(f, "{between} {first} to {last}")?,
+                        few => few.iter().try_for_each(|lpn| {
+                            write!(f, "{between} {lpn}")?;
+                            between = ",";
+                            Ok(())
+                        })?,
+                    }
+                    between = ",";
+                }
+                Ok(())
             }
         }
     }
@@ -41,4 +51,26 @@ pub struct ScrubProgress {
     pub read: u32,
     /// Those of them that cannot be read, whether that was known before or not.
     pub unreadable: Vec<Finding>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_addresses_are_told_as_ranges() {
+        let told = |unit: Ppn, addresses: &[u32]| {
+            let finding = Finding {
+                unit,
+                why: "why".to_owned(),
+                addresses: addresses.iter().copied().map(Lpn).collect(),
+            };
+            finding.to_string()
+        };
+        assert_eq!(told(Ppn(7), &[]), "unit 7: why; affects no present page");
+        assert_eq!(told(Ppn(7), &[3]), "unit 7: why; affects logical page 3");
+        let some = [1, 2, 4, 5, 6, 7, 9];
+        let expected = "why; affects logical pages 1, 2, 4 to 7, 9";
+        assert_eq!(told(Ppn::NONE, &some), expected);
+    }
 }

@@ -17,7 +17,8 @@
 //! | 12 | heads | of each page the number of its newest entry among the versions, or that of anything else (4) |
 //! | 13 | kept heads | the same among those kept |
 //!
-//! Up to version 8 there were no heads.//!
+//! Up to version 8 there were no heads.
+//!
 //! Version 6 had neither spilled counts nor valid units. Version 5 had no owners and no free handles either, and objects
 //! without counts.
 //!

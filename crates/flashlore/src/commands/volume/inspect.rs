@@ -251,9 +251,17 @@ pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
         };
         read += count;
         for found in new {
-            // Several values may lie on one page.
-            if !findings.contains(&found) {
-                findings.push(found);
+            match findings.last_mut() {
+                // A page of the tables hides many addresses, which are told in steps.
+                Some(last)
+                    if last.unit.is_none()
+                        && (last.unit, &last.why) == (found.unit, &found.why) =>
+                {
+                    last.addresses.extend(found.addresses);
+                }
+                // Several values may lie on one page.
+                _ if findings.contains(&found) => {}
+                _ => findings.push(found),
             }
         }
         next = then;
@@ -276,7 +284,7 @@ pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
                 continue;
             }
             let finding = Finding {
-                unit: Ppn(unit),
+                unit: unit.map_or(Ppn::NONE, Ppn),
                 why,
                 addresses: addresses.into_iter().map(Lpn).collect(),
             };
