@@ -291,12 +291,9 @@ impl Volume {
 
     /// Looks at the rows that a change of an address needs: where one cannot be had that is found before anything changes.
     fn touch(&self, lpn: Lpn) {
-        let core = self.layer.core();
-        for unit in self.layer.places(lpn).into_iter().flatten() {
-            core.owner_of(unit);
-        }
+        self.layer.places(lpn);
         if self.identity().history.is_some() {
-            core.flash().touch_head(lpn);
+            self.layer.core().flash().touch_head(lpn);
         }
     }
 
