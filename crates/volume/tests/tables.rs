@@ -404,7 +404,7 @@ fn a_wrong_spilled_count_is_told_by_check() {
     };
     let id = shape.identity(Policy::Dedup);
     // Its object, what is counted, and how much of it.
-    for at in [0, 4, 8] {
+    for (at, flipped) in [(0, 1), (4, 1), (9, 2)] {
         let medium = made(&id);
         let mut volume = open(&medium);
         for lpn in 0..700 {
@@ -415,7 +415,7 @@ fn a_wrong_spilled_count_is_told_by_check() {
         let mut changed = 0;
         let medium = rewritten(&id, medium, |bytes, areas| {
             for leaf in leaves(bytes, areas, 10) {
-                bytes[leaf + 32 + at] ^= 1;
+                bytes[leaf + 32 + at] ^= flipped;
                 changed += 1;
             }
         });
@@ -423,6 +423,30 @@ fn a_wrong_spilled_count_is_told_by_check() {
         let report = check(Arc::clone(&medium), true).unwrap();
         let is_told = report.errors.iter().any(|e| e.contains("is stored as"));
         assert!(is_told, "byte {at}: {report:?}");
+    }
+}
+
+/// What is spilled of a count comes back half a word's worth at a time: anything else would never be used up, or too soon.
+#[test]
+fn a_spilled_count_that_cannot_be_is_refused() {
+    let shape = Shape {
+        exported: 700,
+        ..SHAPE
+    };
+    let id = shape.identity(Policy::Dedup);
+    for part in [1u32, 255, 257, u32::MAX] {
+        let medium = made(&id);
+        let mut volume = open(&medium);
+        for lpn in 0..700 {
+            volume.write(1, Lpn(lpn), &page(1)).unwrap();
+        }
+        volume.close().unwrap();
+        let medium = rewritten(&id, medium, |bytes, areas| {
+            for leaf in leaves(bytes, areas, 10) {
+                bytes[leaf + 40..leaf + 44].copy_from_slice(&part.to_le_bytes());
+            }
+        });
+        assert_damaged(&medium, &format!("a part of {part}"));
     }
 }
 
