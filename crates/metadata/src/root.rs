@@ -105,6 +105,7 @@ impl Root {
         for _ in 0..tables {
             let table = take(TABLE)?;
             let row_bytes = u16::from_le_bytes(*table[2..4].first_chunk()?);
+            let top = Pointer::read(table[8..16].first_chunk()?);
             root.tables.push(RootTable {
                 kind: table[0],
                 shape: Shape {
@@ -116,9 +117,10 @@ impl Root {
                         Empty::Ones
                     },
                 },
-                top: Pointer::read(table[8..16].first_chunk()?),
+                top,
             });
-            if row_bytes == 0 || usize::from(row_bytes) > PAYLOAD {
+            let is_there = !top.is_some() || top.slot.0 < area.slots;
+            if row_bytes == 0 || usize::from(row_bytes) > PAYLOAD || !is_there {
                 return None;
             }
         }

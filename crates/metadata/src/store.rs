@@ -396,14 +396,25 @@ impl Store {
             Ok(_) | Err(Access::Absent(_)) => return Ok(false),
             Err(error) => return Err(error),
         }
-        if let Some(judge) = self.judge.as_ref().filter(|_| node.level == 0) {
-            let (table, rows) = (node.table, &fetched.bytes[HEADER..]);
-            if let Some(why) = judge(table, rows) {
+        match self.why_impossible(fetched) {
+            Some(why) => {
                 let slot = pointer.slot;
-                return Err(MetadataError::Damaged { node, slot, why }.into());
+                Err(MetadataError::Damaged { node, slot, why }.into())
             }
+            None => Ok(true),
         }
-        Ok(true)
+    }
+
+    /// Why a page cannot be what was written last, though its checksum holds: whoever wrote it was wrong.
+    fn why_impossible(&self, fetched: &Fetched) -> Option<&'static str> {
+        let node = fetched.fetch.node;
+        if node.level > 0 {
+            let mut below = pointers(&fetched.bytes);
+            let leads_nowhere = below.any(|(_, pointer)| !self.space.has(pointer.slot));
+            return leads_nowhere.then_some("it leads to a slot that there is not");
+        }
+        let judge = self.judge.as_ref()?;
+        judge(node.table, &fetched.bytes[HEADER..])
     }
 
     fn take_over(&mut self, frame: FrameId, fetched: &Fetched) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use flashlore_content::VolumeKey;
 use flashlore_medium::{CrashMedium, Faults, FaultyMedium, Medium, MemoryMedium, Style};
 use flashlore_metadata::{
-    Access, Area, Empty, Fetch, MetadataError, PAGE_BYTES, Row, Shape, Store, Stored, TableId,
+    Access, Area, Empty, Fetch, MetadataError, PAGE_BYTES, Row, Shape, Slot, Store, Stored, TableId,
 };
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -531,6 +531,61 @@ fn an_older_page_put_back_into_its_slot_is_not_taken_for_the_present_one() {
         return;
     }
     panic!("no slot was used twice");
+}
+
+/// What a program wrote that was wrong has checksums that hold. Rows below such a page are neither read nor set.
+#[test]
+fn a_page_above_others_that_leads_to_a_slot_that_there_is_not_is_refused() {
+    let shape = Shape {
+        rows: 60_000,
+        ..SHAPES[1]
+    };
+    let medium = Arc::new(MemoryMedium::new(bytes_of(&AREA)));
+    let mut store = made(Arc::clone(&medium) as _, AREA, &[(1, shape)], FRAMES).unwrap();
+    set(&mut store, 0, 0, &[3; 32]).unwrap();
+    set(&mut store, 0, 50_000, &[4; 32]).unwrap();
+    store.commit_at_once(&[]).unwrap();
+    let seal = |page: &mut [u8], position: u64| {
+        let sum = KEY.checksum(position, &[&page[..24], &page[32..]]);
+        page[24..32].copy_from_slice(&sum.to_le_bytes());
+        sum as u32
+    };
+    let root_at = AREA.root(2) as usize;
+    let mut bytes = medium_bytes(&medium);
+    let top = u32::from_le_bytes(*bytes[root_at + 40..].first_chunk().unwrap());
+    let top_at = AREA.slot(Slot(top)) as usize;
+    let page = &mut bytes[top_at..top_at + PAGE_BYTES];
+    page[32..36].copy_from_slice(&AREA.slots.to_le_bytes());
+    let check = seal(page, top.into());
+    let root = &mut bytes[root_at..root_at + AREA.root_bytes()];
+    root[44..48].copy_from_slice(&check.to_le_bytes());
+    seal(root, AREA.root(2));
+    let open = |bytes: &[u8]| {
+        let medium = Arc::new(MemoryMedium::from_bytes(bytes.to_vec()));
+        Store::open(medium, AREA, KEY, FRAMES).map(|(store, _)| store)
+    };
+    let set_page = |store: &mut Store| {
+        fetching(store, |store| {
+            store.rows_to_set(TableId(0), Row(0))?.fill(9);
+            Ok(())
+        })
+    };
+    for row in [0, 50_000] {
+        let mut store = open(&bytes).unwrap();
+        let refused = get(&mut store, 0, row).unwrap_err().to_string();
+        assert!(refused.contains("a slot that there is not"), "{refused}");
+        let refused = set_page(&mut store).unwrap_err().to_string();
+        assert!(refused.contains("a slot that there is not"), "{refused}");
+    }
+    // A root that does so does not hold; the one before has a table that was never written.
+    bytes[root_at + 40..root_at + 44].copy_from_slice(&AREA.slots.to_le_bytes());
+    seal(
+        &mut bytes[root_at..root_at + AREA.root_bytes()],
+        AREA.root(2),
+    );
+    let mut store = open(&bytes).unwrap();
+    assert_eq!(store.commit(), 1);
+    set_page(&mut store).unwrap();
 }
 
 fn medium_bytes(medium: &Arc<MemoryMedium>) -> Vec<u8> {

@@ -7,14 +7,16 @@ use flashlore_content::{PAGE_BYTES, VolumeKey};
 use flashlore_flash::{Lpn, QueueAt};
 use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_medium::{CrashMedium, Medium, MemoryMedium, Style};
-use flashlore_metadata::{MetadataError, Row, Slot, Store, Stored, StoredPage};
+use flashlore_metadata::{
+    MetadataError, PAGE_BYTES as TABLE_PAGE_BYTES, Row, Slot, Store, Stored, StoredPage,
+};
 use flashlore_volume::format::{Areas, HistoryRoot, Identity, Policy, Root, Superblock, Table};
 use flashlore_volume::{
     Encoding, Growth, HistoryIdentity, Volume, VolumeError, bytes_needed, check, create, load,
 };
 
 use crate::exercise::seal_store;
-use crate::support::{FEW_PAGES, Shape, contents, page};
+use crate::support::{FEW_PAGES, Shape, contents, page, read};
 
 const SHAPE: Shape = Shape {
     exported: 20,
@@ -404,7 +406,7 @@ fn a_wrong_spilled_count_is_told_by_check() {
     };
     let id = shape.identity(Policy::Dedup);
     // Its object, what is counted, and how much of it.
-    for at in [0, 4, 8] {
+    for (at, flipped) in [(0, 1), (4, 1), (9, 2)] {
         let medium = made(&id);
         let mut volume = open(&medium);
         for lpn in 0..700 {
@@ -415,7 +417,7 @@ fn a_wrong_spilled_count_is_told_by_check() {
         let mut changed = 0;
         let medium = rewritten(&id, medium, |bytes, areas| {
             for leaf in leaves(bytes, areas, 10) {
-                bytes[leaf + 32 + at] ^= 1;
+                bytes[leaf + 32 + at] ^= flipped;
                 changed += 1;
             }
         });
@@ -424,6 +426,82 @@ fn a_wrong_spilled_count_is_told_by_check() {
         let is_told = report.errors.iter().any(|e| e.contains("is stored as"));
         assert!(is_told, "byte {at}: {report:?}");
     }
+}
+
+/// What is spilled of a count comes back half a word's worth at a time: anything else would never be used up, or too soon.
+#[test]
+fn a_spilled_count_that_cannot_be_is_refused() {
+    let shape = Shape {
+        exported: 700,
+        ..SHAPE
+    };
+    let id = shape.identity(Policy::Dedup);
+    for part in [1u32, 255, 257, u32::MAX] {
+        let medium = made(&id);
+        let mut volume = open(&medium);
+        for lpn in 0..700 {
+            volume.write(1, Lpn(lpn), &page(1)).unwrap();
+        }
+        volume.close().unwrap();
+        let medium = rewritten(&id, medium, |bytes, areas| {
+            for leaf in leaves(bytes, areas, 10) {
+                bytes[leaf + 40..leaf + 44].copy_from_slice(&part.to_le_bytes());
+            }
+        });
+        assert_damaged(&medium, &format!("a part of {part}"));
+    }
+}
+
+/// Rows of objects name another packed page than theirs, one that is free among them. Once that is filled anew nothing of the
+/// objects is there, and they are lost, whoever asks for them: who reads them, compares with them, or writes in their place.
+#[test]
+fn an_object_that_names_a_packed_page_of_others_is_lost() {
+    let id = Identity {
+        encoding: Encoding {
+            deltas: false,
+            compression: true,
+        },
+        ..SHAPE.identity(Policy::Dedup)
+    };
+    let mut lost = 0;
+    for number in 0..4u32 {
+        let medium = made(&id);
+        let mut volume = open(&medium);
+        volume.write(1, Lpn(0), &page(1)).unwrap();
+        volume.write(1, Lpn(1), &page(2)).unwrap();
+        volume.close().unwrap();
+        let medium = rewritten(&id, medium, |bytes, areas| {
+            const PACKED: u8 = 1 << 6;
+            for leaf in leaves(bytes, areas, 1) {
+                let rows = bytes[leaf + 32..leaf + TABLE_PAGE_BYTES].chunks_exact_mut(32);
+                for row in rows.filter(|row| row[7] & PACKED != 0) {
+                    row[..4].copy_from_slice(&number.to_le_bytes());
+                }
+            }
+        });
+        let mut volume = open(&medium);
+        volume.write(2, Lpn(5), &page(3)).unwrap();
+        for lpn in 0..2 {
+            if let Ok(plan) = volume.plan_read(Lpn(lpn)) {
+                volume.reader().fetch(&[plan], &mut [0; PAGE_BYTES]);
+            }
+            match read(&mut volume, Lpn(lpn)) {
+                Ok(found) => assert_eq!(found, lpn + 1),
+                Err(_) => lost += 1,
+            }
+        }
+        volume.write(2, Lpn(6), &page(1)).unwrap();
+        volume.write(2, Lpn(0), &page(4)).unwrap();
+        volume.trim(2, Lpn(1)).unwrap();
+        volume.checkpoint().unwrap();
+        for (lpn, value) in [(0, 4), (1, 0), (5, 3), (6, 1)] {
+            // Who leaves a page that is not its own takes what is there along.
+            if let Ok(found) = read(&mut volume, Lpn(lpn)) {
+                assert_eq!(found, value, "page {lpn}, packed page {number}");
+            }
+        }
+    }
+    assert!(lost > 0);
 }
 
 /// A volume whose history has more entries than a page of its table holds.

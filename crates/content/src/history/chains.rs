@@ -260,7 +260,13 @@ impl<S: Tables> Chains<S> {
     /// The number of the first entry before the tail with a stamp above this one; else that of the
     /// first of the tail.
     fn first_sorted_after(&self, stamp: u64) -> EntryNumber {
-        let (mut low, mut high) = (0, self.log.len() - self.tail);
+        self.first_sorted_from(self.log.first(), stamp)
+    }
+
+    /// The same from an entry on.
+    fn first_sorted_from(&self, from: EntryNumber, stamp: u64) -> EntryNumber {
+        let mut low = from.since(self.log.first());
+        let mut high = self.log.len() - self.tail;
         while low < high {
             let middle = low + (high - low) / 2;
             match self.log.get(self.log.first().plus(middle)).stamp > stamp {
@@ -275,7 +281,8 @@ impl<S: Tables> Chains<S> {
     /// must be no tail.
     pub fn between(&self, after: u64, up_to: u64) -> (EntryNumber, u32) {
         let first = self.first_sorted_after(after);
-        (first, self.first_sorted_after(up_to).since(first))
+        // What was read for that may read otherwise now, if a page of the tables could not be read.
+        (first, self.first_sorted_from(first, up_to).since(first))
     }
 
     /// Takes away the oldest entry before the tail, if its stamp is not above this one.

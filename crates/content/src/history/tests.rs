@@ -1,13 +1,15 @@
 //! The vectors of the specification, and the store against the naive model of the oracle crate.
 
+use super::chains::Chains;
 use super::removal::Removal;
 use super::*;
 use flashlore_flash::tables::LastFirst;
 use flashlore_flash::{
-    EntryNumber, InMemory, Lpn, ObjectId, Queue, QueueAt, Ring, Row, TableName, Tables,
+    EntryNumber, InMemory, Lpn, ObjectId, Queue, QueueAt, Ring, Row, Table, TableName, Tables,
 };
 use flashlore_oracle::history::HistoryModel;
 use proptest::prelude::*;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// A history without a budget and without a schedule.
@@ -327,6 +329,105 @@ impl Tables for Rings {
 
     fn free_handles(&self, exported: u32) -> LastFirst {
         InMemory.free_handles(exported)
+    }
+}
+
+/// A table whose first reads fail: they answer what a row holds that was never written.
+#[derive(Debug)]
+struct Flaky<R> {
+    rows: Vec<R>,
+    failures: Cell<u32>,
+}
+
+impl<R: Row> Table<R> for Flaky<R> {
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn get(&self, at: usize) -> R {
+        match self.failures.get() {
+            0 => self.rows.get(at),
+            left => {
+                self.failures.set(left - 1);
+                R::of_byte(0)
+            }
+        }
+    }
+
+    fn set(&mut self, at: usize, row: R) {
+        self.rows.set(at, row);
+    }
+
+    fn change<A>(&mut self, at: usize, change: impl FnOnce(&mut R) -> A) -> A {
+        self.rows.change(at, change)
+    }
+
+    fn push(&mut self, row: R) {
+        self.rows.push(row);
+    }
+
+    fn prefetch(&self, at: usize) {
+        self.rows.prefetch(at);
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.rows.heap_bytes()
+    }
+}
+
+/// Tables whose queues are rings in tables that may fail.
+#[derive(Debug, Clone, Copy)]
+struct FlakyRings;
+
+impl Tables for FlakyRings {
+    type Of<R: Row> = Vec<R>;
+    type Queue<R: Row> = Ring<Flaky<R>>;
+    type Note = ();
+    type Free = LastFirst;
+
+    fn empty<R: Row>(&self, name: TableName, most: usize) -> Vec<R> {
+        InMemory.empty(name, most)
+    }
+
+    fn filled<R: Row>(&self, name: TableName, row: R, rows: usize) -> Vec<R> {
+        InMemory.filled(name, row, rows)
+    }
+
+    fn queue<R: Row>(&self, _: TableName, at: QueueAt) -> Ring<Flaky<R>> {
+        let table = Flaky {
+            rows: Vec::new(),
+            failures: Cell::new(0),
+        };
+        Ring::new(table, at)
+    }
+
+    fn free_handles(&self, exported: u32) -> LastFirst {
+        InMemory.free_handles(exported)
+    }
+}
+
+/// Of the two searches the first may fail to read what the second reads, and so end behind what that would find.
+#[test]
+fn entries_between_two_stamps_are_never_more_than_there_are() {
+    for failures in 0..6 {
+        let entry = |stamp| VersionEntry {
+            stamp,
+            ..VersionEntry::default()
+        };
+        let table = Flaky {
+            rows: (1..=8).map(entry).collect(),
+            failures: Cell::new(failures),
+        };
+        let at = QueueAt {
+            len: 8,
+            ..QueueAt::default()
+        };
+        // The newest entry is read here.
+        let entries = Chains::<FlakyRings>::of(Ring::new(table, at), vec![0], 0);
+        let (first, count) = entries.between(2, 3);
+        let is_there = first.0 <= 8 && count <= 8 - first.0;
+        assert!(is_there, "{failures} failures: {count} from {first} on");
+        assert!(failures > 1 || count == 1, "{failures} failures: {count}");
     }
 }
 

@@ -12,7 +12,7 @@ use flashlore_flash::{
 use super::device::{ContentDevice, Policies};
 use super::encoding::Encoded;
 use super::parts::{EncodedOf, Failure, NoteOf, ObjectsOf, PacksOf, PageOf, Parts, TablesOf};
-use super::store::Store;
+use super::store::{Store, nowhere};
 use crate::core::Core;
 use crate::core::restore::{RestoredBlocks, RestoredUnits};
 use crate::error::OptionsError;
@@ -358,7 +358,7 @@ impl<T: Parts<Cache = Resident>> ContentDevice<T> {
             Some((slot, packs.in_ram(pack, slot).cloned(), packs.at(pack)))
         });
         let Some((slot, in_ram, at)) = found else {
-            unreachable!("a packed object has a slot in its page")
+            return self.held_unit(nowhere::<T>());
         };
         let value = match in_ram {
             Some(value) => HeldEncoded::Here(value),

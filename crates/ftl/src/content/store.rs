@@ -16,10 +16,12 @@ mod tables;
 
 use flashlore_content::dedup::FingerprintIndex;
 use flashlore_content::{Encoder, Ledger};
-use flashlore_flash::{BlockId, Lpn, ObjectId, Owned, Owner, Ppn, Time};
+use flashlore_flash::{BlockId, Lpn, Note, ObjectId, Owned, Owner, Ppn, Time};
 
 use super::encoding::{Encoded, EncodingCounters};
-use super::parts::{CoreOf, EncodedOf, Failure, ObjectsOf, PackingOf, Parts, PoliciesOf, ViewOf};
+use super::parts::{
+    CoreOf, EncodedOf, Failure, NoteOf, ObjectsOf, PackingOf, Parts, PoliciesOf, ViewOf,
+};
 use crate::core::relocate::{Relocate, Relocation};
 use crate::map_cache::{MapCache, MapEntry};
 use crate::mapping::Mapping;
@@ -471,4 +473,11 @@ impl<T: Parts> Relocate<T::Flash, T::Cache> for Store<T> {
         }
         self.program_moved(core, at, victim)
     }
+}
+
+/// Where a packed object lies that has no slot in its page: a unit that there is not, and what lies there is lost. Tables that
+/// outlive a run may say so, if a program was wrong that wrote them.
+pub(super) fn nowhere<T: Parts>() -> Ppn {
+    assert!(NoteOf::<T>::ON, "a packed object has a slot in its page");
+    Ppn::NONE
 }

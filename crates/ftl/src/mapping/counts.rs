@@ -185,7 +185,9 @@ impl Counts {
         let counted = kinds.into_iter().zip([live, kept, pins]).zip(spilled);
         let is_so = |((kind, count), part): ((ReferenceKind, u32), u32)| {
             let held = (self.0 & kind.mask()) >> kind.place().0;
-            held + part == count && part % kind.half() == 0 && (held > 0 || part == 0)
+            held.checked_add(part) == Some(count)
+                && part % kind.half() == 0
+                && (held > 0 || part == 0)
         };
         { counted }.all(is_so) && self.has(SPILLED) == (spilled != [0; 3])
     }
@@ -209,6 +211,14 @@ pub struct SpilledPart {
     pub kind: u32,
     /// How much of it; 0 if the row holds nothing.
     pub part: u32,
+}
+
+impl SpilledPart {
+    /// Whether it may be so much of what it counts.
+    pub fn is_possible(&self) -> bool {
+        let kind = ReferenceKind::ALL.get(self.kind as usize);
+        kind.is_some_and(|kind| self.part > 0 && self.part.is_multiple_of(kind.half()))
+    }
 }
 
 impl Row for SpilledPart {
@@ -289,7 +299,7 @@ impl<S: Tables> Spilled<S> {
     pub fn count(&self, handle: ObjectId, counts: Counts, kind: ReferenceKind) -> u32 {
         let held = (counts.0 & kind.mask()) >> kind.place().0;
         if counts.has(SPILLED) {
-            return held + self.part(handle, kind);
+            return held.saturating_add(self.part(handle, kind));
         }
         held
     }
@@ -314,8 +324,9 @@ impl<S: Tables> Spilled<S> {
             Some(&row) => row as usize,
             None => self.new_row(handle, kind),
         };
-        self.parts
-            .change(row, |spilled| spilled.part += kind.half());
+        self.parts.change(row, |spilled| {
+            spilled.part = spilled.part.saturating_add(kind.half())
+        });
     }
 
     /// A row for a part of a count, of which nothing is in it yet.
@@ -340,7 +351,8 @@ impl<S: Tables> Spilled<S> {
     pub fn take_back(&mut self, handle: ObjectId, kind: ReferenceKind) -> Option<bool> {
         let row = *self.rows.get(&(handle, kind as u8))?;
         let left = self.parts.change(row as usize, |spilled| {
-            spilled.part -= kind.half();
+            // A row that cannot be read holds nothing.
+            spilled.part = spilled.part.saturating_sub(kind.half());
             spilled.part
         });
         if left > 0 {

@@ -219,7 +219,8 @@ impl<E: Clone, S: Tables> Packs<E, S> {
             Some(filling) => {
                 let leaves = |slot: &&Slot| Some(slot.object) == leaving;
                 let freed = filling.slots.iter().find(leaves).map_or(0, Slot::bytes);
-                let used = u32::from(self.row(filling.pack).written_bytes - freed);
+                let written = self.row(filling.pack).written_bytes;
+                let used = u32::from(written.saturating_sub(freed));
                 HEADER_BYTES + used + u32::from(length) + SLOT_BYTES <= UNIT_BYTES
             }
         }
@@ -245,7 +246,7 @@ impl<E: Clone, S: Tables> Packs<E, S> {
         self.change(pack, |row| {
             row.written_bytes += slot.bytes();
             row.named_bytes += slot.bytes();
-            row.live_slots += u16::from(live);
+            row.live_slots = row.live_slots.saturating_add(u16::from(live));
         });
     }
 
@@ -336,7 +337,8 @@ impl<E: Clone, S: Tables> Packs<E, S> {
     pub fn gain_live(&mut self, pack: PackId) {
         let before = self.change(pack, |row| {
             let before = *row;
-            row.live_slots += 1;
+            // Tables that outlive a run may have been written by a program that was wrong.
+            row.live_slots = row.live_slots.saturating_add(1);
             before
         });
         if before.live_slots > 0 || !before.location.is_some() {
@@ -526,3 +528,25 @@ impl<E: Clone, S: Tables> Packs<E, S> {
 
 /// Pages that are looked at to find one that is nearly empty.
 const LOOKS: u32 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashlore_flash::InMemory;
+
+    /// Tables that outlive a run may have been written by a program that was wrong.
+    #[test]
+    fn live_slots_that_are_too_many_stay_so() {
+        let mut packs = Packs::<u8, InMemory>::new(&InMemory);
+        let slot = |object| Slot {
+            object: ObjectId(object),
+            lpn: Lpn(0),
+            length: 100,
+        };
+        let pack = packs.push(Filler::Host, slot(0), false, 0);
+        packs.rows[pack.index()].live_slots = u16::MAX;
+        packs.push(Filler::Host, slot(1), true, 1);
+        packs.gain_live(pack);
+        assert_eq!(packs.rows[pack.index()].live_slots, u16::MAX);
+    }
+}

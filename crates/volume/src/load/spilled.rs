@@ -16,7 +16,7 @@ pub(crate) type SpilledCounts = FxHashMap<ObjectId, [u32; 3]>;
 /// The spilled counts of these objects, in so many rows.
 ///
 /// # Errors
-/// An object has two parts of a count, or a page cannot be read.
+/// An object has two parts of a count, or one that cannot be; or a page cannot be read.
 pub(crate) fn spilled(
     rows: &Rows<'_>,
     used: u32,
@@ -25,18 +25,19 @@ pub(crate) fn spilled(
     let mut found = SpilledCounts::default();
     let mut wrong = None;
     rows.each(Table::Spilled, |row, bytes| {
-        let SpilledPart { object, kind, part } = SpilledPart::decode(bytes);
+        let spilled = SpilledPart::decode(bytes);
+        let SpilledPart { object, kind, part } = spilled;
         if row.0 >= used || part == 0 || !objects.contains(&object) {
             return;
         }
         match found.entry(object).or_default().get_mut(kind as usize) {
-            Some(before) if *before == 0 => *before = part,
+            Some(before) if *before == 0 && spilled.is_possible() => *before = part,
             _ => _ = wrong.get_or_insert((object, kind)),
         }
     })?;
     wrong.map_or(Ok(found), |(object, kind)| {
         Err(VolumeError::Damaged(format!(
-            "object {object} has two spilled counts of kind {kind}, or there is no such kind"
+            "object {object} has two spilled counts of kind {kind}, or one that cannot be, or there is no such kind"
         )))
     })
 }

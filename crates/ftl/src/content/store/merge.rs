@@ -11,7 +11,7 @@ use flashlore_flash::{
     Cause, Completion, Flash, Lpn, ObjectId, Owner, Ppn, Ready, Stream, Tag, Unit, When,
 };
 
-use super::Store;
+use super::{Store, nowhere};
 use crate::content::encoding::Why;
 use crate::content::parts::{CoreOf, Failure, PageOf, Parts};
 use crate::error::FtlError;
@@ -50,7 +50,7 @@ impl<T: Parts> Store<T> {
         };
         let note = self.objects.note(object);
         let Some((slot, _)) = packing.packs.slot_of(pack, object, note) else {
-            unreachable!("a packed object has a slot in its page")
+            return core.content(nowhere::<T>());
         };
         let encoded = match packing.packs.in_ram(pack, slot) {
             Some(value) => value.clone(),

@@ -27,7 +27,7 @@ impl<E: Clone, S: Tables> Packs<E, S> {
         for (pack, length, live) in named {
             if let Some(Some(row)) = rows.get_mut(pack.index()) {
                 row.named_bytes = row.named_bytes.saturating_add(slot_bytes(length));
-                row.live_slots += u16::from(live);
+                row.live_slots = row.live_slots.saturating_add(u16::from(live));
             }
         }
         packs.tallies.numbers = rows.len() as u32;
