@@ -108,7 +108,7 @@ impl Node {
     }
 
     /// The rows that it has, or that are below it, as if the table had as many as its pages could have.
-    pub(crate) fn rows(self, shape: &Shape) -> Range<u64> {
+    pub fn rows(self, shape: &Shape) -> Range<u64> {
         let pages = u64::from(FANOUT).saturating_pow(self.level.into());
         let rows = pages.saturating_mul(shape.rows_per_page().into());
         let first = rows.saturating_mul(self.index.into());

@@ -54,5 +54,5 @@ pub use free::{FreeByPage, LinkedRows};
 pub use page::PAGE_BYTES;
 pub use plan::TablePlan;
 pub use store::{Judge, Store};
-pub use stored::{Stored, StoredPage};
+pub use stored::{Stored, StoredPage, UnreadPage};
 pub use table::{StoredTable, StoredTables};

@@ -1,7 +1,7 @@
 //! A store as its last durable root has it: read through, page by page, without a cache. Nothing of it is written.
 //!
-//! What lies on a medium is shown, checked and taken over with it. Counting pointers takes two bytes a slot; a page that
-//! several tables share is looked at once.
+//! What lies on a medium is shown, checked and taken over with it. A page that cannot be read is shown as such: whoever looks
+//! may pass over it. Counting pointers takes two bytes a slot; a page that several tables share is looked at once.
 
 use std::ops::Range;
 
@@ -31,6 +31,20 @@ pub struct StoredPage<'a> {
     /// Where it lies.
     pub slot: Slot,
     bytes: &'a [u8],
+}
+
+/// A page of the tree of a table that cannot be read, nor what is below it.
+pub struct UnreadPage {
+    /// Which page it is.
+    pub node: Node,
+    /// Why.
+    pub error: MetadataError,
+}
+
+impl From<UnreadPage> for MetadataError {
+    fn from(page: UnreadPage) -> Self {
+        page.error
+    }
 }
 
 impl StoredPage<'_> {
@@ -132,20 +146,20 @@ impl<'a> Stored<'a> {
     }
 
     /// Reads the pages of a table that were ever written and have any of these rows, each before those below it, in the order
-    /// of the rows.
+    /// of the rows; one that cannot be read is shown as that, and passed over unless `take` ends it.
     ///
     /// # Errors
-    /// A page that cannot be read, or what `take` answers.
+    /// What `take` answers.
     ///
     /// # Panics
     /// If there is no such table.
-    pub fn each_page<E: From<MetadataError>>(
+    pub fn each_page<E>(
         &self,
         table: TableId,
         rows: Range<Row>,
-        take: &mut impl FnMut(&StoredPage<'_>) -> Result<(), E>,
+        take: &mut impl FnMut(Result<&StoredPage<'_>, UnreadPage>) -> Result<(), E>,
     ) -> Result<(), E> {
-        self.walk(table, &rows, &mut |page| take(page).map(|()| true))
+        self.walk(table, &rows, &mut |_, page| take(page).map(|()| true))
     }
 
     /// Reads the pages above the rows of a table: whoever changes a row needs those on its way, whichever row that is.
@@ -160,15 +174,15 @@ impl<'a> Stored<'a> {
             return Ok(());
         }
         let all = Row(0)..Row(u32::MAX);
-        self.walk(table, &all, &mut |page| Ok(page.node.level > 1))
+        self.walk(table, &all, &mut |_, page| Ok(page?.node.level > 1))
     }
 
-    /// The same, and goes on below a page where `take` says so.
-    fn walk<E: From<MetadataError>>(
+    /// Shows pages, or that they cannot be read, each with its slot, and goes on below a page where `take` says so.
+    fn walk<E>(
         &self,
         table: TableId,
         rows: &Range<Row>,
-        take: &mut impl FnMut(&StoredPage<'_>) -> Result<bool, E>,
+        take: &mut impl FnMut(Slot, Result<&StoredPage<'_>, UnreadPage>) -> Result<bool, E>,
     ) -> Result<(), E> {
         let RootTable { shape, top, .. } = self.root.tables[table.index()];
         let node = Node {
@@ -182,12 +196,12 @@ impl<'a> Stored<'a> {
         }
     }
 
-    fn walk_from<E: From<MetadataError>>(
+    fn walk_from<E>(
         &self,
         node: Node,
         pointer: Pointer,
         rows: &Range<Row>,
-        take: &mut impl FnMut(&StoredPage<'_>) -> Result<bool, E>,
+        take: &mut impl FnMut(Slot, Result<&StoredPage<'_>, UnreadPage>) -> Result<bool, E>,
     ) -> Result<(), E> {
         let of_node = node.rows(&self.root.tables[node.table.index()].shape);
         if u64::from(rows.start) >= of_node.end || u64::from(rows.end) <= of_node.start {
@@ -198,12 +212,13 @@ impl<'a> Stored<'a> {
             kind: self.root.tables[node.table.index()].kind,
             pointer,
         };
-        let page = fetch.carry_out(self.medium, &self.area, &self.key)?;
-        let goes_on = take(&StoredPage {
-            node,
-            slot: pointer.slot,
-            bytes: &page.bytes,
-        })?;
+        let slot = pointer.slot;
+        let page = match fetch.carry_out(self.medium, &self.area, &self.key) {
+            Ok(page) => page,
+            Err(error) => return take(slot, Err(UnreadPage { node, error })).map(drop),
+        };
+        let bytes = &page.bytes;
+        let goes_on = take(slot, Ok(&StoredPage { node, slot, bytes }))?;
         if node.level == 0 || !goes_on {
             return Ok(());
         }
@@ -218,28 +233,37 @@ impl<'a> Stored<'a> {
         Ok(())
     }
 
-    /// Counts all pointers anew: a slot must have the count that it notes. Each page is shown once.
+    /// Counts all pointers anew: a slot must have the count that it notes. Each page is shown once, and one that cannot be
+    /// read as often as a page or a root leads to it; what is below it is not counted.
     ///
     /// # Errors
-    /// A page that cannot be read, or a sentence that names a slot whose count is wrong.
-    pub fn recount(&self, mut take: impl FnMut(&StoredPage<'_>)) -> Result<(), MetadataError> {
-        let noted = self.space()?;
+    /// A page of counts does not hold, or a sentence that names a slot whose count is wrong.
+    pub fn recount(
+        &self,
+        mut take: impl FnMut(Result<&StoredPage<'_>, UnreadPage>),
+    ) -> Result<(), MetadataError> {
         let mut counts = vec![0u16; self.area.slots as usize];
+        let mut is_whole = true;
         for table in (0..self.root.tables.len() as u32).map(TableId) {
             let all = Row(0)..Row(u32::MAX);
-            self.walk(table, &all, &mut |page: &StoredPage<'_>| {
-                let count = &mut counts[page.slot.index()];
-                *count = count.saturating_add(1);
-                let is_first = *count == 1;
-                if is_first {
+            self.walk(table, &all, &mut |slot, page| {
+                // A pointer may name a slot that there is not.
+                let is_first = counts.get_mut(slot.index()).is_none_or(|count| {
+                    *count = count.saturating_add(1);
+                    *count == 1
+                });
+                is_whole &= page.as_ref().err().is_none_or(|page| page.node.level == 0);
+                if is_first || page.is_err() {
                     take(page);
                 }
                 Ok::<_, MetadataError>(is_first)
             })?;
         }
+        let noted = self.space()?;
         for (slot, &found) in (0..).map(Slot).zip(&counts) {
             let noted = noted.count(slot);
-            if noted != found {
+            // Below a page that cannot be read there may be more.
+            if found > noted || (is_whole && found < noted) {
                 return Err(MetadataError::Root(format!(
                     "slot {slot} of the tables notes {noted} pointers to it, counted are {found}"
                 )));

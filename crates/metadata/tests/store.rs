@@ -120,7 +120,13 @@ fn made(
 /// Counts the pointers of what the last commit made durable.
 fn recount(store: &Store) -> Result<(), MetadataError> {
     let (medium, area, key) = store.place();
-    Stored::open(&medium, area, key)?.recount(|_| {})
+    let mut missing = Ok(());
+    Stored::open(&medium, area, key)?.recount(|page| {
+        if let Err(page) = page {
+            missing = Err(page.error);
+        }
+    })?;
+    missing
 }
 
 /// A store and what it should hold, now and since its last commits.

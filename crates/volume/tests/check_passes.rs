@@ -1,11 +1,13 @@
 //! A check in many passes: what it tells does not depend on how many there are, and whatever a row says that does not agree with
 //! the others is named, wherever it lies.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use flashlore_content::PAGE_BYTES;
 use flashlore_flash::Lpn;
 use flashlore_medium::{Medium, MemoryMedium};
+use flashlore_metadata::{MetadataError, Row, Stored, StoredPage, UnreadPage};
 use flashlore_volume::format::{Areas, Table};
 use flashlore_volume::{
     CheckOptions, CheckReport, Encoding, HistoryIdentity, Identity, Policy, Volume, VolumeError,
@@ -441,6 +443,152 @@ fn rot_is_named_with_all_addresses_in_many_passes_as_in_one() {
             assert!(named > 0, "kind {number}, closed {closed}");
         }
     }
+}
+
+/// The pages of a table, leaves and others, each where it lies with the rows that it covers.
+fn pages_of(bytes: &[u8], id: &Identity, table: Table) -> Vec<(u8, usize, Range<u32>)> {
+    let areas = Areas::new(id).unwrap();
+    let image = MemoryMedium::from_bytes(bytes.to_vec());
+    let stored = Stored::open(&image, areas.store, id.key).unwrap();
+    let shape = table.shape(id);
+    let mut pages = Vec::new();
+    let mut note = |page: Result<&StoredPage<'_>, UnreadPage>| {
+        let page = page?;
+        let rows = page.node.rows(&shape);
+        let at = areas.store.slot(page.slot) as usize;
+        let end = rows.end.min(shape.rows.into()) as u32;
+        pages.push((page.node.level, at, rows.start as u32..end));
+        Ok::<_, MetadataError>(())
+    };
+    let all = Row(0)..Row(u32::MAX);
+    stored.each_page(table.id(), all, &mut note).unwrap();
+    pages
+}
+
+fn live_tables(id: &Identity) -> impl Iterator<Item = Table> {
+    let id = id.clone();
+    let all = Table::all(&id).iter().copied();
+    all.filter(|table| table.is_live())
+}
+
+/// What is told of rows that cannot be read, up to why.
+fn missing_rows(table: Table, rows: &Range<u32>) -> String {
+    let (first, last) = (rows.start, rows.end - 1);
+    let mut told = format!("rows {first} to {last} of {table} cannot be read");
+    if [Table::Map, Table::Heads, Table::KeptHeads].contains(&table) {
+        let bytes = rows.len() * PAGE_BYTES;
+        told += &format!(
+            ", those of logical pages {first} to {last} ({bytes} bytes at {})",
+            first as usize * PAGE_BYTES
+        );
+    }
+    told + ": "
+}
+
+/// What is told of a volume that lacks these pages is what they are, and that counts are not compared: nothing that follows
+/// from rows that are not known.
+fn expect_missing(bytes: &[u8], pages: &[(Table, Range<u32>)], what: &str) {
+    let report = in_one_and_in_many(bytes, what).unwrap();
+    let missing: Vec<String> = pages
+        .iter()
+        .map(|(table, rows)| missing_rows(*table, rows))
+        .collect();
+    for told in &missing {
+        let is_told = report.errors.iter().any(|error| error.starts_with(told));
+        assert!(is_told, "{what}: {told}: {report:?}");
+    }
+    let is_expected = |error: &&String| {
+        missing.iter().any(|told| error.starts_with(told))
+            || error.starts_with("what is stored of counts was not compared")
+    };
+    let other = report.errors.iter().find(|error| !is_expected(error));
+    assert_eq!(other, None, "{what}");
+    assert_eq!(report.findings, [], "{what}");
+    assert!(!report.is_clean(), "{what}");
+}
+
+/// Each page of each table whose rows are read where they are needed, damaged alone: it is named with its rows, and nothing
+/// is said of others.
+#[test]
+fn a_page_of_the_tables_that_cannot_be_read_is_named_with_its_rows_and_nothing_else_is() {
+    let mut named = Vec::new();
+    let mut above = 0;
+    for number in 0..KINDS {
+        let id = kind(number);
+        for closed in [true, false] {
+            let bytes = lived(&id, 8, closed);
+            for table in live_tables(&id) {
+                let pages = pages_of(&bytes, &id, table);
+                let (many, step) = (pages.len(), pages.len().div_ceil(4).max(1));
+                for (level, at, rows) in pages.into_iter().step_by(step) {
+                    let mut damaged = bytes.clone();
+                    damaged[at + 200] ^= 1;
+                    let what = format!("kind {number}, closed {closed}, {table:?} {rows:?}");
+                    if checked(&damaged, false).is_err() {
+                        // An opening needs it.
+                        let opened = Volume::open(MemoryMedium::from_bytes(damaged));
+                        assert!(opened.is_err(), "{what}");
+                        continue;
+                    }
+                    expect_missing(&damaged, &[(table, rows)], &what);
+                    named.push(table);
+                    above += u32::from(level > 0 && many > 2);
+                }
+            }
+        }
+    }
+    for table in live_tables(&kind(4)) {
+        assert!(named.contains(&table), "{table:?}");
+    }
+    assert!(above > 5, "{above}");
+}
+
+#[test]
+fn pages_of_two_tables_that_cannot_be_read_are_both_named() {
+    let id = kind(4);
+    let bytes = lived(&id, 8, true);
+    let has_pages = |table: &Table| !pages_of(&bytes, &id, *table).is_empty();
+    let tables: Vec<Table> = live_tables(&id).filter(has_pages).collect();
+    let mut named = 0;
+    for (number, &first) in tables.iter().enumerate() {
+        for &second in &tables[number + 1..] {
+            let mut damaged = bytes.clone();
+            let pages = [first, second].map(|table| {
+                let leaves = pages_of(&bytes, &id, table);
+                let (_, at, rows) = leaves.into_iter().find(|page| page.0 == 0).unwrap();
+                damaged[at + 200] ^= 1;
+                (table, rows)
+            });
+            if Volume::open(MemoryMedium::from_bytes(damaged.clone())).is_ok() {
+                expect_missing(&damaged, &pages, &format!("{first:?} and {second:?}"));
+                named += 1;
+            }
+        }
+    }
+    assert!(named > 20, "{named}");
+}
+
+/// A program that was wrong wrote them: who needs such a page gets an error, as of one that cannot be read.
+#[test]
+fn a_page_of_rows_that_name_what_there_is_not_is_passed_over_as_one_that_cannot_be_read() {
+    let id = kind(2);
+    let bytes = lived(&id, 3, true);
+    let mut named = 0;
+    for table in [Table::Map, Table::Objects, Table::Versions, Table::Owners] {
+        let leaves = pages_of(&bytes, &id, table);
+        let (_, at, rows) = leaves.into_iter().find(|page| page.0 == 0).unwrap();
+        // The first field of a row, but of a version that is the stamp.
+        let field = at + 32 + if table == Table::Versions { 12 } else { 0 };
+        let changed = resealed(&id, bytes.clone(), |bytes| {
+            bytes[field..field + 4].copy_from_slice(&(1u32 << 28).to_le_bytes());
+        });
+        let what = format!("{table:?} {rows:?}");
+        if Volume::open(MemoryMedium::from_bytes(changed.clone())).is_ok() {
+            expect_missing(&changed, &[(table, rows)], &what);
+            named += 1;
+        }
+    }
+    assert!(named > 2, "{named}");
 }
 
 #[test]

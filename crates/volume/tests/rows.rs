@@ -1,7 +1,7 @@
 //! Rows of the tables of a closed volume, found and changed on its medium.
 
 use flashlore_medium::MemoryMedium;
-use flashlore_metadata::{MetadataError, Row, Stored, StoredPage};
+use flashlore_metadata::{MetadataError, Row, Stored, StoredPage, UnreadPage};
 use flashlore_volume::Identity;
 use flashlore_volume::format::{Areas, Table};
 
@@ -13,7 +13,8 @@ pub fn row_at(bytes: &[u8], id: &Identity, table: Table, row: u32) -> Option<usi
     let image = MemoryMedium::from_bytes(bytes.to_vec());
     let stored = Stored::open(&image, areas.store, id.key).unwrap();
     let (mut found, shape) = (None, table.shape(id));
-    let mut note = |page: &StoredPage<'_>| {
+    let mut note = |page: Result<&StoredPage<'_>, UnreadPage>| {
+        let page = page?;
         if page.node.level == 0 {
             let at = areas.store.slot(page.slot) as usize + 32;
             let within = (row - page.first_row(&shape).0) as usize;

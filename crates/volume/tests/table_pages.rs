@@ -8,7 +8,7 @@ use flashlore_flash::{Lpn, ObjectId};
 use flashlore_medium::{
     Failure, Faults, FaultyMedium, Medium, MemoryMedium, ReadFault, When, WriteFault,
 };
-use flashlore_metadata::{MetadataError, Row, Stored, StoredPage};
+use flashlore_metadata::{MetadataError, Row, Stored, StoredPage, UnreadPage};
 use flashlore_volume::format::{Areas, Identity, Policy, Table};
 use flashlore_volume::{
     Encoding, HistoryIdentity, MemoryShares, NandError, Volume, VolumeError, bytes_needed, check,
@@ -54,7 +54,8 @@ fn leaves(medium: &dyn Medium, id: &Identity, table: Table) -> Vec<u64> {
     let areas = Areas::new(id).unwrap();
     let stored = Stored::open(medium, areas.store, id.key).unwrap();
     let mut places = Vec::new();
-    let mut note = |page: &StoredPage<'_>| {
+    let mut note = |page: Result<&StoredPage<'_>, UnreadPage>| {
+        let page = page?;
         if page.node.level == 0 {
             places.push(areas.store.slot(page.slot));
         }
@@ -218,6 +219,30 @@ fn who_looks_past_a_page_that_cannot_be_read_stops_nobody() {
             check(Arc::clone(&medium), true).unwrap().is_clean(),
             "{table:?}"
         );
+    }
+}
+
+/// Where the medium fails under a page of the map a check goes on, and names the addresses.
+#[test]
+fn a_check_names_the_addresses_of_a_page_of_the_map_that_the_medium_does_not_give() {
+    for policy in [Policy::Plain, Policy::Dedup] {
+        let id = WIDE.identity(policy);
+        let (medium, volume, _) = crowded(&id, 1);
+        volume.close().unwrap();
+        let places = leaves(&*medium, &id, Table::Map);
+        medium.set_faults(unreadable(places[1]));
+        let report = check(Arc::clone(&medium), true).unwrap();
+        let (named, other): (Vec<_>, Vec<_>) = report
+            .errors
+            .iter()
+            .partition(|error| error.contains("of the map cannot be read, those of"));
+        assert_eq!(named.len(), 1, "{policy:?}: {report:?}");
+        let expected = "logical pages 1016 to 2031 (4161536 bytes at 4161536): page 1 of level 0";
+        assert!(named[0].contains(expected), "{policy:?}: {named:?}");
+        assert_eq!(other.len(), 1, "{policy:?}: {report:?}");
+        assert!(other[0].starts_with("what is stored of counts was not compared"));
+        assert_eq!(report.mapped, 2500 - 1016, "{policy:?}");
+        assert!(!report.is_clean(), "{policy:?}");
     }
 }
 

@@ -139,6 +139,32 @@ fn rot_is_found_and_named() {
 }
 
 #[test]
+fn a_page_of_the_map_that_rotted_is_in_the_report_of_a_check() {
+    let place = filled("ca-ssd");
+    let path = place.path("disk/volume.flashlore");
+    let mut bytes = fs::read(&path).unwrap();
+    // Kind, level and index of the first page of the map follow its mark.
+    let is_of_map = |sector: &[u8]| sector.starts_with(b"FLMP\0\0\0\0\0\0\0\0");
+    let sectors = bytes.chunks_exact_mut(512);
+    for sector in sectors.filter(|sector| is_of_map(sector)) {
+        sector[100] ^= 1;
+    }
+    fs::write(&path, bytes).unwrap();
+    let report = place.run(&["check", "disk"]);
+    assert_eq!(report.code, 1);
+    let expected =
+        "of the map cannot be read, those of logical pages 0 to 255 (1048576 bytes at 0): ";
+    assert!(report.stdout.contains(expected), "{}", report.stdout);
+    let json = place.run(&["check", "disk", "--json"]);
+    assert_eq!(json.code, 1);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["clean"], false);
+    assert_eq!(json["mapped"], 0);
+    let first = json["errors"][0].as_str().unwrap();
+    assert!(first.contains(expected), "{json}");
+}
+
+#[test]
 fn rot_of_an_old_version_is_found() {
     let place = filled("bvssd");
     fs::write(place.path("other.raw"), vec![200; PAGE]).unwrap();

@@ -21,6 +21,9 @@
 //! What an opening makes of the counts of the checkpoint is not counted anew: it is those, and what the journal
 //! says. A volume of an older format has no counts, and no order in which its rows could be read: all of them are in memory.
 //!
+//! A page of the tables that cannot be read is told with the rows that it covers, and passed over: what does not follow from
+//! the others alone is not compared then.
+//!
 //! Invariants: what an opening refuses is refused here; what is told does not depend on how long the ranges are, but that of the
 //! history it is what is wrong in the first range of pages in which anything is.
 
@@ -31,7 +34,7 @@ use flashlore_flash::Owner;
 use flashlore_ftl::mapping::packs::PackTallies;
 use flashlore_ftl::mapping::tallies::Tallies;
 use flashlore_medium::{AlignedBuf, Medium};
-use flashlore_metadata::{Stored, StoredPage};
+use flashlore_metadata::{StoredPage, UnreadPage};
 use rustc_hash::FxHashSet;
 
 use crate::error::VolumeError;
@@ -39,11 +42,11 @@ use crate::findings::Finding;
 use crate::format::superblock::{FIRST_WITH_STORE, SUPERBLOCK_BYTES, VERSION};
 use crate::format::{Areas, Root, Superblock, Table};
 use crate::image::{Image, Recovery, checkpoint, read_rows, read_with};
-use crate::load;
+use crate::load::{self, MissingPages};
 use crate::memory::{CheckShares, USUAL_MEMORY, least_memory_to_check};
 use crate::policies::history_options;
 use crate::replay::{Lost, NOWHERE};
-use crate::tables::{TableStore, judge};
+use crate::tables::TableStore;
 use crate::unit::Units;
 
 mod addresses;
@@ -75,7 +78,7 @@ const NEEDER_BYTES: u64 = 80;
 pub struct CheckReport {
     /// What an opening would replay.
     pub recovery: Recovery,
-    /// Addresses that hold something.
+    /// Addresses that hold something, as far as the tables can be read.
     pub mapped: u64,
     /// Values stored for them and for old versions.
     pub stored: u64,
@@ -231,13 +234,14 @@ impl CheckRun<'_> {
         };
         let mut told = Sentences::default();
         let id = &self.image.superblock.identity;
-        self.count_pointers(&mut told);
+        let missing = MissingPages::of(id);
+        self.count_pointers(&missing, &mut told);
         if id.version < VERSION {
             let source = RowSource::Loaded(&self.image.state);
             self.look_at_present(source, &mut report, &mut told)?;
         } else {
             let (areas, root) = (&self.image.areas, &self.image.root);
-            let rows = load::of_checkpoint(self.medium, id, areas, root)?;
+            let rows = load::of_checkpoint(self.medium, id, areas, root)?.passing_over(&missing);
             let on = Subject {
                 id,
                 root,
@@ -252,29 +256,25 @@ impl CheckRun<'_> {
                 self.look_at_present(source, &mut report, &mut told)?;
             }
         }
-        report.errors = told.into_all();
+        report.errors = missing.into_sentences();
+        report.errors.extend(told.into_all());
         Ok(report)
     }
 
-    /// Counts anew how many pages and roots lead to each page of the tables, and looks at whether its rows name what there is:
-    /// a page of which one does not cannot be used.
-    fn count_pointers(&self, told: &mut Sentences) {
+    /// Counts anew how many pages and roots lead to each page of the tables, and notes those that cannot be used: before
+    /// anything is compared that needs one.
+    fn count_pointers(&self, missing: &MissingPages<'_>, told: &mut Sentences) {
         let id = &self.image.superblock.identity;
         if id.version < FIRST_WITH_STORE {
             return;
         }
-        let stored = Stored::open(self.medium, self.image.areas.store, id.key);
-        let judge = (id.version == VERSION).then(|| judge(id));
-        let look = |page: &StoredPage<'_>| {
-            let judge = judge.as_ref().filter(|_| page.node.level == 0);
-            let why = judge.and_then(|judge| judge(page.node.table, page.rows()));
-            if let Some(why) = why {
-                told.push(format!("{}: {why}", page.node));
-            }
+        let note = |page: Result<&StoredPage<'_>, UnreadPage>| {
+            let _ = missing.usable(page);
         };
-        let counted = stored.and_then(|stored| stored.recount(look));
+        let rows = load::of_checkpoint(self.medium, id, &self.image.areas, &self.image.root);
+        let counted = rows.and_then(|rows| rows.stored.recount(note).map_err(load::of_store));
         if let Err(error) = counted {
-            told.push(load::of_store(error).to_string());
+            told.push(error.to_string());
         }
     }
 
@@ -305,13 +305,17 @@ impl CheckRun<'_> {
                 ..Tallies::default()
             },
         };
-        if on.root.tallies != counted {
+        if on.root.tallies != counted && on.knows_all() {
             told.push(format!(
                 "the root tells {:?}, counted are {counted:?}",
                 on.root.tallies
             ));
         }
-        self.look_at_units((&view, named.as_ref()), pass, report, told)
+        self.look_at_units((&view, named.as_ref()), pass, report, told)?;
+        if let Some(what) = on.not_compared() {
+            told.push(what);
+        }
+        Ok(())
     }
 
     /// Looks at all rows as an opening finds them.

@@ -18,7 +18,7 @@ use super::subject::{Sentences, Subject, ranges};
 use super::view::RowView;
 use crate::error::VolumeError;
 use crate::format::{Identity, ObjectNote, Root, RowId, Table};
-use crate::load::{SpilledCounts, Stretch, spilled};
+use crate::load::{Rows, SpilledCounts, Stretch, spilled};
 
 /// Bytes that are taken for an object.
 pub(super) const OBJECT_BYTES: u64 = size_of::<References>() as u64;
@@ -36,11 +36,7 @@ pub(super) fn check_objects<C: Content>(
 ) -> Result<u32, VolumeError> {
     let mut packed = 0;
     let shape = Table::Objects.shape(on.id);
-    let mut first_free = Vec::with_capacity(shape.leaves() as usize);
-    on.rows
-        .each_row(Table::FreeHandles, 0..shape.leaves(), |_, bytes| {
-            first_free.push(bytes[0])
-        })?;
+    let first_free = FirstFree::read(on.rows, shape.leaves())?;
     let mut counted = Vec::new();
     for range in ranges(shape.rows, OBJECT_BYTES, on.room, shape.rows_per_page()) {
         counted.clear();
@@ -78,7 +74,7 @@ pub(super) fn check_objects<C: Content>(
     Ok(packed)
 }
 
-/// Whether an object can lie where it does, and be what it is.
+/// Whether an object can be what it is.
 fn check_place<C: Content>(
     on: &Subject<'_>,
     handle: ObjectId,
@@ -86,18 +82,6 @@ fn check_place<C: Content>(
     references: &References,
     told: &mut Sentences,
 ) {
-    let rows = |table: Table| table.rows(on.id);
-    let (units, packs, handles) = (
-        rows(Table::Owners),
-        rows(Table::Packs),
-        rows(Table::Objects),
-    );
-    if !object.is_possible(units, packs, handles) {
-        told.push(format!(
-            "object {handle} is stored as {object:?}, and the volume has {units} units, {packs} packed pages and \
-             {handles} objects"
-        ));
-    }
     let numbers = on.root.tallies.packs.numbers;
     if let Some((pack, _)) = object.packed().filter(|(pack, _)| pack.0 >= numbers) {
         told.push(format!(
@@ -160,13 +144,38 @@ pub(super) fn scan_bytes(id: &Identity, root: &Root) -> u64 {
         + bytes(Table::Objects, objects)
 }
 
+/// Of each page of all objects the first free row.
+struct FirstFree {
+    first: Vec<u8>,
+    /// The pages of which it is not known.
+    missing: Vec<Range<u32>>,
+}
+
+impl FirstFree {
+    fn read(rows: &Rows<'_>, pages: u32) -> Result<Self, VolumeError> {
+        let mut first = vec![0; pages as usize];
+        let mut missing = Vec::new();
+        rows.each_row_or_gap(Table::FreeHandles, 0..pages, |stretch| match stretch {
+            Stretch::Row(page, bytes) => first[page.index()] = bytes[0],
+            Stretch::Missing(pages) => missing.push(pages),
+            Stretch::Unwritten(..) => {}
+        })?;
+        Ok(FirstFree { first, missing })
+    }
+
+    /// That of a page, if it is known.
+    fn of(&self, page: u32) -> Option<u8> {
+        let is_missing = self.missing.iter().any(|pages| pages.contains(&page));
+        (!is_missing).then(|| self.first[page as usize])
+    }
+}
+
 /// The rows of a range, while they go by, with what is counted of them.
 struct ObjectRange<'a> {
     on: &'a Subject<'a>,
     linked: LinkedRows,
     per_page: u32,
-    /// Of each page of all objects the first free row.
-    first_free: &'a [u8],
+    first_free: &'a FirstFree,
     alive: &'a HandleBits,
     /// Nothing if nobody refers to any of them.
     counted: &'a [References],
@@ -192,13 +201,14 @@ impl ObjectRange<'_> {
                     }
                 }
             }
+            Stretch::Missing(_) => {}
         })
     }
 
     /// Whether a page that was never written is as it must be: nearly all are.
     fn is_unused(&self, rows: &Range<u32>) -> bool {
         let page = rows.start / self.per_page;
-        self.first_free[page as usize] == 0
+        self.first_free.of(page).is_none_or(|first| first == 0)
             && !self.alive.has_any(rows.clone())
             && !self.pages_with_spilled.contains(&page)
     }
@@ -209,7 +219,7 @@ impl ObjectRange<'_> {
         let references = self.counted.get((row.0 - self.range.start) as usize);
         let references = references.copied().unwrap_or_default();
         let spilled = self.spilled.get(&handle).copied().unwrap_or_default();
-        if !object.has(&references, spilled) {
+        if !object.has(&references, spilled) && self.on.knows_all() {
             told.push(format!(
                 "object {row} is stored as {object:?} with {spilled:?} elsewhere, counted are {references:?}"
             ));
@@ -234,22 +244,28 @@ impl ObjectRange<'_> {
     fn check(&mut self, last: u32, told: &mut Sentences) {
         let start = last + 1 - self.links.len() as u32;
         let links = std::mem::take(&mut self.links);
-        let page = (last / self.per_page) as usize;
+        let page = last / self.per_page;
+        let Some(first) = self.first_free.of(page) else {
+            return;
+        };
         let link = |row: usize| links[row - start as usize];
-        let free = match self.linked.list(page, self.first_free[page], link) {
+        let free = match self.linked.list(page as usize, first, link) {
             Ok(free) => free,
             Err(what) => return told.push(what),
         };
         let mut is_free = vec![false; links.len()];
         free.into_iter()
             .for_each(|row| is_free[row - start as usize] = true);
+        let knows_all = self.on.knows_all();
         for (row, is_free) in (start..=last).zip(is_free) {
             match (self.alive.has(ObjectId(row)), is_free) {
                 (true, true) => told.push(format!("object {row} is in use, and listed as free")),
                 // The last row is nobody's.
-                (false, false) if !self.linked.is_nobodys(row as usize) => told.push(format!(
-                    "nothing refers to object {row}, and it is not listed as free"
-                )),
+                (false, false) if !self.linked.is_nobodys(row as usize) && knows_all => {
+                    told.push(format!(
+                        "nothing refers to object {row}, and it is not listed as free"
+                    ));
+                }
                 _ => {}
             }
         }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ops::Range;
 
-use crate::format::{Identity, Root};
+use crate::format::{Identity, Root, Table};
 use crate::load::Rows;
 
 /// Sentences that are kept; of more is said how many there were.
@@ -17,6 +17,35 @@ pub(super) struct Subject<'a> {
     /// Bytes of memory for what is counted of a range of rows.
     pub room: u64,
     pub effort: &'a Effort<'a>,
+}
+
+/// The tables of which each row counts: what is counted of them all is not known where one lacks a page.
+const COUNTED: [Table; 6] = [
+    Table::Map,
+    Table::Objects,
+    Table::Packs,
+    Table::Versions,
+    Table::Kept,
+    Table::Spilled,
+];
+
+impl Subject<'_> {
+    /// Whether all is known that refers to objects and to what lies on units, and what is counted of it.
+    pub fn knows_all(&self) -> bool {
+        !self.rows.lacks(&COUNTED)
+    }
+
+    /// Says of which tables it is not.
+    pub fn not_compared(&self) -> Option<String> {
+        let lacking = COUNTED.iter().filter(|table| self.rows.lacks(&[**table]));
+        let lacking: Vec<String> = lacking.map(Table::to_string).collect();
+        (!lacking.is_empty()).then(|| {
+            format!(
+                "what is stored of counts was not compared, since rows of {} cannot be read",
+                lacking.join(", ")
+            )
+        })
+    }
 }
 
 /// So many rows in ranges of which each takes no more memory than there is, with so many bytes for a row, but for the least

@@ -170,7 +170,7 @@ impl Claims {
         })?;
         let words = self.range.start / UNITS_PER_WORD..self.range.end.div_ceil(UNITS_PER_WORD);
         on.rows.each_row(Table::Valid, words, |row, bytes| {
-            self.compare_valid(row.0, u64::decode(bytes), has_objects, told);
+            self.compare_valid(row.0, u64::decode(bytes), on, told);
         })
     }
 
@@ -182,7 +182,7 @@ impl Claims {
     }
 
     /// Compares a word of the bits of valid units.
-    fn compare_valid(&self, word: u32, noted: u64, has_objects: bool, told: &mut Sentences) {
+    fn compare_valid(&self, word: u32, noted: u64, on: &Subject<'_>, told: &mut Sentences) {
         let first = word * UNITS_PER_WORD;
         let start = (first - self.range.start) as usize;
         let owners = self.owners[start..].iter().take(UNITS_PER_WORD as usize);
@@ -196,9 +196,9 @@ impl Claims {
             match (self.owner_at(unit), is_noted) {
                 (Some(owner), false) => told.push(format!(
                     "unit {unit} is that of {}, and noted as free",
-                    called(owner, has_objects)
+                    called(owner, on.id.has_objects())
                 )),
-                (None, true) => told.push(format!(
+                (None, true) if on.knows_all() => told.push(format!(
                     "nothing lies on unit {unit}, and it is noted as valid"
                 )),
                 _ => {}

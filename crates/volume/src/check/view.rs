@@ -184,9 +184,6 @@ impl RowView<'_> {
     }
 
     /// Each reference of an old version to an object.
-    ///
-    /// # Errors
-    /// One is of a logical page that does not exist, too.
     pub fn each_kept(&self, take: &mut impl FnMut(ObjectId)) -> Result<(), VolumeError> {
         let rows = match self.source {
             RowSource::Checkpoint(rows) => rows,
@@ -199,30 +196,18 @@ impl RowView<'_> {
                 return Ok(());
             }
         };
-        let mut beyond = None;
         let history = &self.root.history;
         for (table, at) in [
             (Table::Versions, &history.window),
             (Table::Kept, &history.kept),
         ] {
             rows.each_entry(table, at, |entry: VersionEntry| {
-                if entry.is_gap() {
-                    return;
-                }
-                if entry.lpn.0 >= self.id.exported {
-                    beyond = Some(entry.lpn);
-                }
-                if { entry.object } < PURGED {
+                if !entry.is_gap() && { entry.object } < PURGED {
                     take(entry.object);
                 }
             })?;
         }
-        beyond.map_or(Ok(()), |lpn| {
-            Err(VolumeError::Damaged(format!(
-                "the history names page {lpn}, the volume has {}",
-                self.id.exported
-            )))
-        })
+        Ok(())
     }
 
     /// How many more entries of the history name some objects than those of the checkpoint do.

@@ -24,6 +24,7 @@
 //!
 //! An object that was purged is all ones but for the last bit, in versions and kept.
 
+use std::fmt;
 use std::ops::Range;
 
 use flashlore_content::history::{VersionEntry, most_places};
@@ -79,6 +80,27 @@ const SPARE_ROWS: u64 = 16;
 
 /// The most instants that can be pinned.
 pub const MOST_PINS: u32 = 1016;
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Table::Map => "the map",
+            Table::Objects => "the objects",
+            Table::Packs => "the packed pages",
+            Table::Blocks => "the blocks",
+            Table::Versions => "the versions",
+            Table::Pins => "the pins",
+            Table::Kept => "the kept versions",
+            Table::Notes => "the notes",
+            Table::Owners => "the owners",
+            Table::FreeHandles => "the free handles",
+            Table::Spilled => "the spilled counts",
+            Table::Valid => "the valid units",
+            Table::Heads => "the heads",
+            Table::KeptHeads => "the kept heads",
+        })
+    }
+}
 
 impl Table {
     /// All tables, in the order of their numbers.
@@ -153,6 +175,11 @@ impl Table {
                 | Table::Heads
                 | Table::KeptHeads
         )
+    }
+
+    /// Whether it has a row for each logical page.
+    pub fn is_by_page(self) -> bool {
+        matches!(self, Table::Map | Table::Heads | Table::KeptHeads)
     }
 
     /// Its number in the store, and the kind of its pages.

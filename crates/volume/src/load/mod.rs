@@ -3,6 +3,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | `stored` | the tables in their store |
+//! | `missing` | pages of them that a check passes over |
 //! | `old` | root and tables of versions 3 and 4 |
 //! | `known` | the rows that a replay asks for, of either |
 //! | `spilled` | counts of references that have no room in the rows of their objects |
@@ -26,12 +27,14 @@ use crate::format::{
 
 mod journal;
 mod known;
+mod missing;
 mod old;
 mod spilled;
 mod stored;
 
 pub use journal::{JournalTail, entries, journal};
 pub(crate) use known::{Known, StoredRows};
+pub(crate) use missing::MissingPages;
 pub(crate) use spilled::{SpilledCounts, spilled};
 pub(crate) use stored::{Rows, Stretch, of_checkpoint};
 

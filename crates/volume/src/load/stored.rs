@@ -5,8 +5,9 @@ use std::ops::Range;
 use flashlore_content::history::{ChainsAt, PinnedInstant, VersionEntry};
 use flashlore_flash::{ObjectId, PackId, QueueAt, Row as _};
 use flashlore_medium::Medium;
-use flashlore_metadata::{MetadataError, Row, Stored, StoredPage};
+use flashlore_metadata::{MetadataError, Row, Stored, StoredPage, UnreadPage};
 
+use super::missing::MissingPages;
 use super::spilled::{SpilledCounts, spilled};
 use super::{Tables, of_store, old_kept, old_version, pin, refuse_disorder, stamped};
 use crate::error::VolumeError;
@@ -45,7 +46,11 @@ pub(crate) fn of_checkpoint<'a>(
     let stored = stored.ok_or_else(|| {
         VolumeError::Damaged("its store has other tables than the volume".to_string())
     })?;
-    Ok(Rows { stored, id })
+    Ok(Rows {
+        stored,
+        id,
+        missing: None,
+    })
 }
 
 /// Reads the tables of a checkpoint.
@@ -123,25 +128,52 @@ fn beside(rows: &Rows<'_>, root: &Root) -> Result<Tables, VolumeError> {
     Ok(loaded)
 }
 
-/// A row, or rows that were never written, and what each of them holds.
+/// A row, or rows that were never written, and what each of them holds; or rows of which nothing can be read.
 pub(crate) enum Stretch<'a> {
     Row(RowId, &'a [u8]),
     Unwritten(Range<u32>, &'a [u8]),
+    Missing(Range<u32>),
+}
+
+impl Stretch<'_> {
+    /// Which of these rows it is, from one to another.
+    fn rows_in(&self, wanted: &Range<u32>) -> (u32, u32) {
+        let (start, end) = match self {
+            Stretch::Row(row, _) => (row.0, row.0 + 1),
+            Stretch::Unwritten(rows, _) | Stretch::Missing(rows) => (rows.start, rows.end),
+        };
+        (start.max(wanted.start), end.min(wanted.end))
+    }
 }
 
 /// The rows of a store.
 pub(crate) struct Rows<'a> {
     pub stored: Stored<'a>,
     pub id: &'a Identity,
+    /// Where pages are noted that cannot be read, and passed over; otherwise one ends whatever needs it.
+    pub missing: Option<&'a MissingPages<'a>>,
 }
 
-impl Rows<'_> {
+impl<'a> Rows<'a> {
+    /// The same, which passes over pages that cannot be read.
+    pub fn passing_over(self, missing: &'a MissingPages<'a>) -> Self {
+        Rows {
+            missing: Some(missing),
+            ..self
+        }
+    }
+
+    /// Whether a page of one of these tables was passed over.
+    pub fn lacks(&self, tables: &[Table]) -> bool {
+        self.missing.is_some_and(|missing| missing.lacks(tables))
+    }
+
     /// Those rows of a table that lie in pages that were ever written, in order.
     pub fn each(&self, table: Table, take: impl FnMut(RowId, &[u8])) -> Result<(), VolumeError> {
         self.each_of(table, 0..table.rows(self.id), take)
     }
 
-    /// All of these rows of a table, in order; those of pages that were never written as they begin.
+    /// All of these rows of a table that are not missing, in order; those of pages that were never written as they begin.
     pub fn each_row(
         &self,
         table: Table,
@@ -153,10 +185,11 @@ impl Rows<'_> {
             Stretch::Unwritten(rows, begins) => {
                 rows.for_each(|row| take(RowId(row), begins));
             }
+            Stretch::Missing(_) => {}
         })
     }
 
-    /// The same, where all rows from one to another that were never written come at once.
+    /// The same, where all rows from one to another that were never written come at once, as those do that are missing.
     pub fn each_row_or_gap(
         &self,
         table: Table,
@@ -166,13 +199,17 @@ impl Rows<'_> {
         let shape = table.shape(self.id);
         let begins = vec![shape.empty.byte(); shape.row_bytes.into()];
         let mut next = wanted.start;
-        self.each_of(table, wanted.clone(), |row, bytes| {
-            if wanted.contains(&row.0) {
-                if next < row.0 {
-                    take(Stretch::Unwritten(next..row.0, &begins));
+        self.each_stretch(table, wanted.clone(), |stretch| {
+            let (start, end) = stretch.rows_in(&wanted);
+            if start < end {
+                if next < start {
+                    take(Stretch::Unwritten(next..start, &begins));
                 }
-                take(Stretch::Row(row, bytes));
-                next = row.0 + 1;
+                take(match stretch {
+                    Stretch::Missing(_) => Stretch::Missing(start..end),
+                    other => other,
+                });
+                next = end;
             }
         })?;
         if next < wanted.end {
@@ -188,20 +225,42 @@ impl Rows<'_> {
         wanted: Range<u32>,
         mut take: impl FnMut(RowId, &[u8]),
     ) -> Result<(), VolumeError> {
+        self.each_stretch(table, wanted, |stretch| {
+            if let Stretch::Row(row, bytes) = stretch {
+                take(row, bytes);
+            }
+        })
+    }
+
+    /// The rows of pages that have any of these, and pages that are missing, each whole.
+    fn each_stretch(
+        &self,
+        table: Table,
+        wanted: Range<u32>,
+        mut take: impl FnMut(Stretch<'_>),
+    ) -> Result<(), VolumeError> {
         let shape = table.shape(self.id);
-        let read = self.stored.each_page(
-            table.id(),
-            Row(wanted.start)..Row(wanted.end),
-            &mut |page: &StoredPage<'_>| {
-                if page.node.level == 0 {
-                    let rows = page.rows().chunks_exact(shape.row_bytes.into());
-                    for (row, bytes) in (page.first_row(&shape).0..shape.rows).zip(rows) {
-                        take(RowId(row), bytes);
+        let mut take_page = |page: Result<&StoredPage<'_>, UnreadPage>| {
+            let page = match self.missing {
+                None => page?,
+                Some(missing) => match missing.usable(page) {
+                    Ok(page) => page,
+                    Err(rows) => {
+                        take(Stretch::Missing(rows));
+                        return Ok(());
                     }
+                },
+            };
+            if page.node.level == 0 {
+                let rows = page.rows().chunks_exact(shape.row_bytes.into());
+                for (row, bytes) in (page.first_row(&shape).0..shape.rows).zip(rows) {
+                    take(Stretch::Row(RowId(row), bytes));
                 }
-                Ok::<_, MetadataError>(())
-            },
-        );
+            }
+            Ok::<_, MetadataError>(())
+        };
+        let rows = Row(wanted.start)..Row(wanted.end);
+        let read = self.stored.each_page(table.id(), rows, &mut take_page);
         read.map_err(of_store)
     }
 
@@ -313,7 +372,7 @@ impl Rows<'_> {
                 }
             })?;
         }
-        match found == len {
+        match found == len || self.lacks(&[table]) {
             true => Ok(()),
             false => Err(unwritten(table)),
         }
@@ -325,13 +384,11 @@ fn refuse_more_rows(table: Table, rows: u32, first: RowId, count: u32) -> Result
     match count > rows || (count > 0 && first.0 >= rows) {
         false => Ok(()),
         true => Err(VolumeError::Damaged(format!(
-            "the root names {count} rows of {table:?} from {first} on, there are {rows}"
+            "the root names {count} rows of {table} from {first} on, there are {rows}"
         ))),
     }
 }
 
 fn unwritten(table: Table) -> VolumeError {
-    VolumeError::Damaged(format!(
-        "a row of {table:?} is in use and was never written"
-    ))
+    VolumeError::Damaged(format!("a row of {table} is in use and was never written"))
 }

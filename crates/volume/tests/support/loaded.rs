@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use flashlore_medium::{Medium, SECTOR};
-use flashlore_metadata::{MetadataError, PAGE_BYTES, Row, Stored, StoredPage};
+use flashlore_metadata::{MetadataError, PAGE_BYTES, Row, Stored, StoredPage, UnreadPage};
 use flashlore_volume::format::mark::{DurableMark, MARK_BYTES};
 use flashlore_volume::format::{Areas, Batch, Identity, Root, Superblock, Table};
 use flashlore_volume::{DumpParts, VolumeError, dump, load};
@@ -52,7 +52,8 @@ impl Loaded {
         let mut table_pages = Vec::new();
         for &table in Table::all(id) {
             for rows in in_use(id, &root, table) {
-                let note = &mut |page: &StoredPage<'_>| {
+                let note = &mut |page: Result<&StoredPage<'_>, UnreadPage>| {
+                    let page = page?;
                     let at = areas.store.slot(page.slot);
                     if !table_pages.contains(&at) {
                         table_pages.push(at);

@@ -28,8 +28,8 @@ pub fn judge_refusal(error: &VolumeError, checked: &Checked) -> Result<(), Strin
         return Err(format!("refused for another reason than damage: {error}"));
     }
     match checked {
-        Ok(_) => Err(format!("refused, but checked: {error}")),
-        Err(_) => Ok(()),
+        Ok(report) if report.is_clean() => Err(format!("refused, but checked: {error}")),
+        _ => Ok(()),
     }
 }
 
@@ -45,15 +45,15 @@ pub fn judge_findings(
     old_is_bad: bool,
 ) -> Result<(), String> {
     let has_lost_tables = volume.table_failures() > 0;
-    let report = match checked {
-        // What the pages hold that cannot be read is an error for whoever needs it, and for the check as a whole.
-        Err(_) if has_lost_tables => return Ok(()),
-        // Nobody had asked for it, as for the owners of units of which none is in use.
-        Err(error) if is_page_of_rows(&error) => return Ok(()),
-        Err(error) => return Err(format!("opened, but not checked: {error}")),
-        Ok(_) if has_lost_tables => return Err("a check without a page of the tables".to_owned()),
-        Ok(report) => report,
-    };
+    let report = checked.map_err(|error| format!("opened, but not checked: {error}"))?;
+    match report.errors.iter().any(|error| is_page_of_rows(error)) {
+        // Whoever needs its rows is told; nobody may have asked for it, as for the owners of units of which none is in use.
+        true => return Ok(()),
+        false if has_lost_tables => {
+            return Err("a check without a page of the tables".to_owned());
+        }
+        false => {}
+    }
     if !bad.is_empty() || old_is_bad {
         if report.is_clean() {
             return Err("a clean check".to_owned());
@@ -65,8 +65,7 @@ pub fn judge_findings(
 }
 
 /// Whether a page does not hold of a table that is read a row at a time.
-fn is_page_of_rows(error: &VolumeError) -> bool {
-    let said = error.to_string();
+fn is_page_of_rows(said: &str) -> bool {
     let tables = [
         Table::Map,
         Table::Objects,
@@ -78,10 +77,10 @@ fn is_page_of_rows(error: &VolumeError) -> bool {
         Table::Kept,
         Table::KeptHeads,
     ];
-    let mut names = tables
-        .map(|table| format!("of table {},", table as u8))
+    let mut told = tables
+        .map(|table| format!("of {table} cannot be read"))
         .into_iter();
-    names.any(|name| said.contains(&name))
+    told.any(|told| said.contains(&told))
 }
 
 fn all_named(who: &str, bad: &[u32], findings: &[Finding]) -> Result<(), String> {
