@@ -172,9 +172,6 @@ pub trait FreeRows: fmt::Debug {
 
     /// The free rows are these, in ascending order, of a table of so many; what differs from what there is gets its link.
     fn restore(&mut self, free: &[usize], rows: usize, links: &mut impl Links);
-
-    /// Finds the free rows anew of which it could not be read that they are, before any row is taken or given back.
-    fn find_lost(&mut self, _links: &mut impl Links) {}
 }
 
 /// The links of free rows.
@@ -183,8 +180,6 @@ pub trait Links {
     fn get(&self, row: usize) -> u32;
     /// A row gets another.
     fn set(&mut self, row: usize, link: u32);
-    /// Whether nobody uses a row.
-    fn is_free(&self, row: usize) -> bool;
 }
 
 /// Where tables are made.

@@ -13,14 +13,7 @@
 //! The last row of the table is nobody's: it is given out where no other can be had, and what is done with it counts no
 //! more.
 //!
-//! What it says follows from the rows themselves. So a page of these bytes that cannot be read keeps nobody from anything:
-//! of the pages that it speaks of no row is taken, and one that is given back there is nobody's. One that is met at the
-//! beginning is found anew ([`FreeRows::find_lost`]).
-//!
-//! Invariant: of each page, the rows that its list names are those that nobody uses but the last one, each once; where the
-//! list could not be read it may name fewer.
-
-use std::ops::Range;
+//! Invariant: of each page, the rows that its list names are those that nobody uses but the last one, each once.
 
 use flashlore_flash::{FreeRows, Links, Lpn, Table};
 
@@ -32,8 +25,8 @@ use crate::table::StoredTable;
 const NONE: u8 = u8::MAX;
 /// Of the pages behind, one in so many more are used once all of those that are have no free row.
 const MORE: usize = 16;
-/// Pages whose first free rows lie in one page of their own table.
-const LOOKED_AT: usize = StoredTable::<u8>::PER_PAGE;
+/// Pages that are looked at together: about as many as a page of their numbers has.
+const LOOKED_AT: usize = 4096;
 
 /// The rows of a table in pages, and what their links say.
 #[derive(Debug, Clone, Copy)]
@@ -115,8 +108,6 @@ pub struct FreeByPage {
     used: usize,
     /// Where among them a page with free rows was found last.
     cursor: usize,
-    /// Pages of which it could not be read at the beginning which rows are free: it says none until they are found anew.
-    lost: Vec<Range<usize>>,
 }
 
 impl FreeByPage {
@@ -135,59 +126,30 @@ impl FreeByPage {
             own_pages: own_pages.min(rows.pages()),
             used: 0,
             cursor: 0,
-            lost: Vec::new(),
         };
-        free.find_used();
+        free.used = free.pages_used();
         free
     }
 
-    /// Counts the pages behind up to the last one that was used. Of them there may be millions, and those behind it are
-    /// passed over. Those of which nothing can be read count as used.
-    fn find_used(&mut self) {
-        self.used = 0;
-        let mut end = self.rows.pages();
-        while self.used == 0 && end > self.own_pages {
-            let begin = (end - 1) / LOOKED_AT * LOOKED_AT;
-            let behind = begin.max(self.own_pages);
-            let mut used = behind;
-            let look = || {
-                self.first.each(behind..end, |page, first| {
-                    if first != 0 {
-                        used = page + 1;
-                    }
-                });
-            };
-            if self.first.spared(look).is_none() {
-                self.lose(begin..end);
-                used = end;
-            }
-            self.used = used - self.own_pages;
-            end = behind;
+    /// Of the pages behind those up to the last one that was used. Of them there may be millions, and those behind it are
+    /// passed over.
+    fn pages_used(&self) -> usize {
+        let (mut used, mut end) = (0, self.rows.pages());
+        while used == 0 && end > self.own_pages {
+            let begin = end.saturating_sub(LOOKED_AT).max(self.own_pages);
+            self.first.each(begin..end, |page, first| {
+                if first != 0 {
+                    used = page + 1 - self.own_pages;
+                }
+            });
+            end = begin;
         }
-    }
-
-    /// Of these pages, which have a page of their first free rows to themselves, no row is free until they are found anew.
-    fn lose(&mut self, pages: Range<usize>) {
-        let failures = self.first.failures();
-        self.first.set_first(pages.start, NONE, LOOKED_AT);
-        for page in pages.clone() {
-            self.first.set(page, NONE);
-        }
-        if self.first.failures() == failures {
-            self.lost.push(pages);
-        }
-    }
-
-    /// The number in a page of its first free row, if it can be read. Where it cannot a medium that fails one call may
-    /// answer the next.
-    fn read_first(&self, page: usize) -> Option<u8> {
-        let read = || self.first.spared(|| self.first.get(page));
-        read().or_else(read)
+        used
     }
 
     /// The first free row of a page, if there is one.
     fn first_of(&self, page: usize) -> Option<usize> {
-        self.rows.row(page, self.read_first(page)?)
+        self.rows.row(page, self.first.get(page))
     }
 
     /// The page in which a row for a logical page is to be taken, and the first free row there.
@@ -224,10 +186,7 @@ impl FreeByPage {
     fn relink(&mut self, page: usize, free: &[usize], links: &mut impl Links) {
         let mut next = NONE;
         for &row in free.iter().rev() {
-            let link = self.rows.link_to(row, next);
-            if links.get(row) != link {
-                links.set(row, link);
-            }
+            links.set(row, self.rows.link_to(row, next));
             next = (row % self.rows.per_page) as u8;
         }
         self.first.set(page, next);
@@ -254,10 +213,7 @@ impl FreeRows for FreeByPage {
     fn give_back(&mut self, row: usize) -> u32 {
         let page = row / self.rows.per_page;
         let within = (row % self.rows.per_page) as u8;
-        let Some(next) = self.read_first(page) else {
-            return self.rows.link_to(row, NONE);
-        };
-        self.first.set(page, within);
+        let next = { &mut self.first }.change(page, |first| std::mem::replace(first, within));
         let next = self.rows.row(page, next).map_or(NONE, |_| next);
         self.rows.link_to(row, next)
     }
@@ -276,9 +232,6 @@ impl FreeRows for FreeByPage {
         let per_page = self.rows.per_page;
         for claimed in rows.chunk_by(|a, b| a / per_page == b / per_page) {
             let page = claimed[0] / per_page;
-            if self.read_first(page).is_none() {
-                continue;
-            }
             let free = self.list(page, |row| links.get(row));
             let mut free = free.unwrap_or_default();
             free.retain(|row| claimed.binary_search(row).is_err());
@@ -303,157 +256,5 @@ impl FreeRows for FreeByPage {
             }
             self.relink(page, &wanted, links);
         }
-    }
-    fn find_lost(&mut self, links: &mut impl Links) {
-        let per_page = self.rows.per_page;
-        while let Some(pages) = self.lost.pop() {
-            for page in pages {
-                let rows = page * per_page..((page + 1) * per_page).min(self.rows.rows);
-                let is_free = |&row: &usize| links.is_free(row);
-                let free = self
-                    .first
-                    .spared(|| rows.filter(is_free).collect::<Vec<usize>>());
-                // Where the rows themselves cannot be read none is taken.
-                if let Some(free) = free {
-                    self.relink(page, &free, links);
-                }
-            }
-            self.find_used();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-    use std::sync::Arc;
-
-    use flashlore_content::VolumeKey;
-    use flashlore_flash::{TableName, Tables};
-    use flashlore_medium::{Medium, MemoryMedium};
-
-    use super::*;
-    use crate::{Area, Empty, PAGE_BYTES, Store, StoredTables, TableId};
-
-    /// Links of rows that were set, and which rows are free.
-    #[derive(Default)]
-    struct Rows {
-        links: HashMap<usize, u32>,
-        used: Vec<usize>,
-    }
-
-    impl Links for Rows {
-        fn get(&self, row: usize) -> u32 {
-            self.links.get(&row).copied().unwrap_or(0)
-        }
-
-        fn set(&mut self, row: usize, link: u32) {
-            self.links.insert(row, link);
-        }
-
-        fn is_free(&self, row: usize) -> bool {
-            !self.used.contains(&row)
-        }
-    }
-
-    const AREA: Area = Area {
-        at: 0,
-        slots: 500,
-        tables: 10,
-        user_bytes: 0,
-    };
-    const KEY: VolumeKey = VolumeKey([7; 32]);
-    const ROWS_PER_PAGE: usize = 127;
-
-    fn tables(medium: Arc<dyn Medium>) -> StoredTables<()> {
-        let (store, _) = Store::open(medium, AREA, KEY, 10).unwrap();
-        let ids = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map(TableId);
-        StoredTables::new(store, ids)
-    }
-
-    /// The pages of the rows have three pages of first free rows; two of these are for logical pages.
-    fn exported() -> u32 {
-        (2 * LOOKED_AT * ROWS_PER_PAGE) as u32
-    }
-
-    /// After rows of all three were taken and one was given back, the one with this number has rotted.
-    fn rotten(number: u32, rows: &mut Rows) -> StoredTables<()> {
-        let shape = |rows, row_bytes| Shape {
-            rows,
-            row_bytes,
-            empty: Empty::Zeros,
-        };
-        let objects = shape((3 * LOOKED_AT * ROWS_PER_PAGE) as u32, 32);
-        let mut shapes = [(0, shape(1, 4)); 10];
-        shapes[TableName::Objects as usize] = (1, objects);
-        shapes[TableName::FreeHandles as usize] = (2, shape(objects.leaves(), 1));
-        let medium = Arc::new(MemoryMedium::new(AREA.bytes() as usize));
-        Store::create(&*medium, &AREA, &KEY, 1, &shapes, &[]).unwrap();
-        let written = tables(Arc::clone(&medium) as _);
-        let mut free = written.free_handles(exported());
-        for near in [0, 1, exported() / 2] {
-            rows.used
-                .push(free.take(Lpn(near), |row| rows.get(row)).unwrap());
-        }
-        // All of a page of rows, so that one behind is taken.
-        let last = exported() - 1;
-        for _ in 0..=ROWS_PER_PAGE {
-            rows.used
-                .push(free.take(Lpn(last), |row| rows.get(row)).unwrap());
-        }
-        let given_back = rows.used.remove(0);
-        rows.set(given_back, free.give_back(given_back));
-        written.with(|store| store.commit_at_once(&[])).unwrap();
-        let slots = (0..AREA.slots).map(|slot| AREA.slot(crate::Slot(slot)));
-        let mut page = [0; PAGE_BYTES];
-        for at in slots {
-            medium.read(at, &mut page).unwrap();
-            if page[..6] == [b'F', b'L', b'M', b'P', 2, 0] && page[8..12] == number.to_le_bytes() {
-                medium.write(at, &[0x5a; PAGE_BYTES]).unwrap();
-            }
-        }
-        tables(medium)
-    }
-
-    /// Rows near to which none can be taken come from elsewhere, those that are given back there are nobody's, and nothing
-    /// of that counts as a failure.
-    #[test]
-    fn where_it_cannot_be_read_which_rows_are_free_none_is_taken() {
-        let mut rows = Rows::default();
-        let tables = rotten(0, &mut rows);
-        let mut free = tables.free_handles(exported());
-        free.find_lost(&mut rows);
-        for near in [0, 1, 300] {
-            let taken = free.take(Lpn(near), |row| rows.get(row)).unwrap();
-            assert!(!rows.used.contains(&taken), "{taken}");
-            assert!(taken / ROWS_PER_PAGE >= 2 * LOOKED_AT, "{taken}");
-            rows.used.push(taken);
-        }
-        let near_it = free.take(Lpn(exported() / 2), |row| rows.get(row));
-        assert_eq!(near_it, Some(exported() as usize / 2 + 1));
-        let link = free.give_back(1);
-        rows.set(1, link);
-        free.claim(&[5, 6], &mut rows);
-        assert_eq!(tables.failures(), 0);
-        assert!(tables.take_error().is_none());
-    }
-
-    /// The page that an opening reads is found anew.
-    #[test]
-    fn rows_of_a_page_that_cannot_be_read_at_the_beginning_are_found_anew() {
-        let mut rows = Rows::default();
-        let tables = rotten(2, &mut rows);
-        let mut free = tables.free_handles(exported());
-        let behind = 2 * LOOKED_AT * ROWS_PER_PAGE;
-        let before = free.list(2 * LOOKED_AT, |row| rows.get(row));
-        assert_eq!(before, Ok(Vec::new()));
-        free.find_lost(&mut rows);
-        let after = free.list(2 * LOOKED_AT, |row| rows.get(row)).unwrap();
-        assert_eq!(
-            after,
-            (behind + 1..behind + ROWS_PER_PAGE).collect::<Vec<_>>()
-        );
-        assert_eq!((free.used, tables.failures()), (1, 0));
-        assert!(tables.take_error().is_none());
     }
 }

@@ -41,8 +41,7 @@ struct Shared {
 /// A store that fetches what it lacks.
 struct Fetching {
     store: Store,
-    /// Why a page could not be had, and how many could not before.
-    error: Option<(u64, MetadataError)>,
+    error: Option<MetadataError>,
 }
 
 impl<N> Clone for StoredTables<N> {
@@ -86,8 +85,7 @@ impl<N> StoredTables<N> {
 
     /// Why a page could not be had: the first such error since the last call.
     pub fn take_error(&self) -> Option<MetadataError> {
-        let error = self.shared.store.lock().error.take();
-        error.map(|(_, error)| error)
+        self.shared.store.lock().error.take()
     }
 
     /// Reads a row; nothing if the table has no such row, or it cannot be read.
@@ -208,8 +206,8 @@ impl Shared {
     }
 
     fn fail(&self, fetching: &mut Fetching, error: MetadataError) {
-        let before = self.failures.fetch_add(1, Ordering::Relaxed);
-        fetching.error.get_or_insert((before, error));
+        fetching.error.get_or_insert(error);
+        self.failures.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -224,7 +222,7 @@ pub struct StoredTable<R> {
 
 impl<R: Row> StoredTable<R> {
     /// Rows of a leaf: known when this is compiled, unlike those of a [`Shape`](address::Shape).
-    pub(crate) const PER_PAGE: usize = PAYLOAD / R::BYTES;
+    const PER_PAGE: usize = PAYLOAD / R::BYTES;
 
     /// The leaf of a row, and which of the rows there that is.
     ///
@@ -265,20 +263,6 @@ impl<R: Row> StoredTable<R> {
     /// How many pages of the store could not be had so far.
     pub(crate) fn failures(&self) -> u64 {
         self.shared.failures.load(Ordering::Relaxed)
-    }
-
-    /// Does something that changes nothing, and for which a page that cannot be had concerns nobody: its answer, unless one
-    /// could not be.
-    pub(crate) fn spared<A>(&self, look: impl FnOnce() -> A) -> Option<A> {
-        let before = self.failures();
-        let found = look();
-        if self.failures() == before {
-            return Some(found);
-        }
-        let mut fetching = self.shared.store.lock();
-        self.shared.failures.store(before, Ordering::Relaxed);
-        fetching.error.take_if(|(earlier, _)| *earlier >= before);
-        None
     }
 
     /// Rows there is no room for are asked of it.

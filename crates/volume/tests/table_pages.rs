@@ -344,38 +344,3 @@ fn a_page_of_free_handles_that_cannot_be_read_gives_away_nobodys_row() {
         assert_eq!(contents(&mut volume), expected, "{policy:?}");
     }
 }
-
-/// Which handles are free follows from the objects: a page that says so and has rotted is found anew by the opening, and the
-/// volume goes on as if nothing had been.
-#[test]
-fn a_page_of_free_handles_that_has_rotted_is_found_anew() {
-    for policy in [Policy::Dedup, Policy::DedupTrusted] {
-        let id = WIDE.identity(policy);
-        let (medium, mut volume, mut expected) = crowded(&id, 3);
-        // Objects that end leave free rows among those of others.
-        for lpn in (0..WIDE.exported).step_by(12) {
-            volume.trim(2, Lpn(lpn)).unwrap();
-            expected[lpn as usize] = 0;
-        }
-        volume.close().unwrap();
-        let places = leaves(&*medium, &id, Table::FreeHandles);
-        assert_eq!(places.len(), 1);
-        medium.write(places[0], &[0x5a; PAGE_BYTES]).unwrap();
-        let (mut volume, _) = Volume::open_within(Arc::clone(&medium), FEW_PAGES).unwrap();
-        volume.check().unwrap();
-        assert_eq!(contents(&mut volume), expected, "{policy:?}");
-        for lpn in (0..WIDE.exported).step_by(2) {
-            volume.write(3, Lpn(lpn), &page(9000 + lpn)).unwrap();
-            expected[lpn as usize] = 9000 + lpn;
-        }
-        assert_eq!(contents(&mut volume), expected, "{policy:?}");
-        volume.check().unwrap();
-        volume.close().unwrap();
-        assert!(
-            check(Arc::clone(&medium), true).unwrap().is_clean(),
-            "{policy:?}"
-        );
-        let (mut volume, _) = Volume::open(Arc::clone(&medium)).unwrap();
-        assert_eq!(contents(&mut volume), expected, "{policy:?}");
-    }
-}

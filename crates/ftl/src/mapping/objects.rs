@@ -170,10 +170,6 @@ impl<C: Content, N: Note, T: Table<Object<C, N>>> Links for FreeLinks<'_, C, N, 
             },
         );
     }
-
-    fn is_free(&self, row: usize) -> bool {
-        self.table.get(row).counts.is_dead()
-    }
 }
 
 impl<C: Content, S: Tables> Objects<C, S> {

@@ -230,17 +230,11 @@ impl<C: Content, S: Tables> Objects<C, S> {
         fingerprint_bits: u32,
         tallies: &Tallies,
     ) -> Self {
-        let mut stored = Objects {
+        Objects {
             spilled: Spilled::stored(tables, tallies.spilled),
             live: tallies.stored,
             ..Objects::new(tables, exported, most, fingerprint_bits)
-        };
-        let mut links = FreeLinks {
-            table: &mut stored.table,
-            row: PhantomData,
-        };
-        stored.free.find_lost(&mut links);
-        stored
+        }
     }
 
     /// The same, and the packed pages, once what has happened since is brought in. Answers what is counted then, of what was
