@@ -251,17 +251,16 @@ pub fn scrub(args: &ScrubArgs) -> Result<(), CliError> {
         };
         read += count;
         for found in new {
-            match findings.last_mut() {
+            // Several values may lie on one page.
+            if findings.contains(&found) {
+                continue;
+            }
+            let is_hidden = found.unit.is_none();
+            let last = findings.last_mut();
+            match last.filter(|last| is_hidden && last.unit.is_none() && last.why == found.why) {
                 // A page of the tables hides many addresses, which are told in steps.
-                Some(last)
-                    if last.unit.is_none()
-                        && (last.unit, &last.why) == (found.unit, &found.why) =>
-                {
-                    last.addresses.extend(found.addresses);
-                }
-                // Several values may lie on one page.
-                _ if findings.contains(&found) => {}
-                _ => findings.push(found),
+                Some(last) => last.addresses.extend(found.addresses),
+                None => findings.push(found),
             }
         }
         next = then;
