@@ -142,8 +142,17 @@ impl Volume {
     pub(crate) fn note_finding(&mut self, unit: Ppn, error: &NandError) {
         let nand = self.layer.core_mut().flash_mut();
         nand.note_bad(unit);
-        if self.reported.insert(nand.place_of(unit)) {
+        if !self.reported.contains(&nand.place_of(unit)) {
             let finding = self.finding(unit, error);
+            self.keep_finding(finding);
+        }
+    }
+
+    /// Keeps a finding to be told, if its unit is not known yet.
+    fn keep_finding(&mut self, finding: Finding) {
+        let nand = self.layer.core_mut().flash_mut();
+        nand.note_bad(finding.unit);
+        if self.reported.insert(nand.place_of(finding.unit)) {
             self.findings.push(finding);
         }
     }
@@ -251,10 +260,10 @@ impl Volume {
                 (Ok(Some(lost)), None) if !unreadable.contains(&lost) => unreadable.push(lost),
                 (Ok(_), None) => {}
                 (Err(error), None) => {
-                    self.note_finding(ppn, &error);
                     let known = |known: &Finding| known.unit == ppn && known.why != LOST;
                     if !unreadable.iter().any(known) {
                         let finding = self.finding(ppn, &error);
+                        self.keep_finding(finding.clone());
                         unreadable.push(finding);
                     }
                 }

@@ -311,7 +311,7 @@ struct Rings(usize);
 
 impl Tables for Rings {
     type Of<R: Row> = Vec<R>;
-    type Queue<R: Row> = Ring<Vec<R>>;
+    type Queue<R: Row> = Ring<Flaky<R>>;
     type Note = ();
     type Free = LastFirst;
 
@@ -323,8 +323,12 @@ impl Tables for Rings {
         InMemory.filled(name, row, rows)
     }
 
-    fn queue<R: Row>(&self, _: TableName, at: QueueAt) -> Ring<Vec<R>> {
-        Ring::new(vec![R::of_byte(0); self.0], at)
+    fn queue<R: Row>(&self, _: TableName, at: QueueAt) -> Ring<Flaky<R>> {
+        let table = Flaky {
+            rows: vec![R::of_byte(0); self.0],
+            failures: Cell::new(0),
+        };
+        Ring::new(table, at)
     }
 
     fn free_handles(&self, exported: u32) -> LastFirst {
@@ -375,37 +379,6 @@ impl<R: Row> Table<R> for Flaky<R> {
     }
 }
 
-/// Tables whose queues are rings in tables that may fail.
-#[derive(Debug, Clone, Copy)]
-struct FlakyRings;
-
-impl Tables for FlakyRings {
-    type Of<R: Row> = Vec<R>;
-    type Queue<R: Row> = Ring<Flaky<R>>;
-    type Note = ();
-    type Free = LastFirst;
-
-    fn empty<R: Row>(&self, name: TableName, most: usize) -> Vec<R> {
-        InMemory.empty(name, most)
-    }
-
-    fn filled<R: Row>(&self, name: TableName, row: R, rows: usize) -> Vec<R> {
-        InMemory.filled(name, row, rows)
-    }
-
-    fn queue<R: Row>(&self, _: TableName, at: QueueAt) -> Ring<Flaky<R>> {
-        let table = Flaky {
-            rows: Vec::new(),
-            failures: Cell::new(0),
-        };
-        Ring::new(table, at)
-    }
-
-    fn free_handles(&self, exported: u32) -> LastFirst {
-        InMemory.free_handles(exported)
-    }
-}
-
 /// Of the two searches the first may fail to read what the second reads, and so end behind what that would find.
 #[test]
 fn entries_between_two_stamps_are_never_more_than_there_are() {
@@ -423,7 +396,7 @@ fn entries_between_two_stamps_are_never_more_than_there_are() {
             ..QueueAt::default()
         };
         // The newest entry is read here.
-        let entries = Chains::<FlakyRings>::of(Ring::new(table, at), vec![0], 0);
+        let entries = Chains::<Rings>::of(Ring::new(table, at), vec![0], 0);
         let (first, count) = entries.between(2, 3);
         let is_there = first.0 <= 8 && count <= 8 - first.0;
         assert!(is_there, "{failures} failures: {count} from {first} on");
